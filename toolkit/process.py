@@ -1,0 +1,244 @@
+"""The only place that starts child processes: argv, a folder, a full environment, a log, one error."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from toolkit.errors import CommandError
+
+log = logging.getLogger(__name__)
+
+LAST_LINES = 12
+CHUNK = 1 << 16
+DRAIN_LIMIT = 2.0
+"""How many seconds a killed child's streams are still read: what left its session may hold them for ever."""
+
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""What a child may know of the caller's environment unless its stage adds more."""
+
+PREFIXES_OF_PIP = ("PIP_", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+                   "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC", "XDG_CONFIG")  # fmt: skip
+"""What pip needs besides, to reach the index that the user has set up."""
+
+
+NOT_FOUND_HINT = "is it installed, and on PATH?"
+
+_RUNNING: set[subprocess.Popen[bytes]] = set()
+"""The children alive now: an interrupt reaches only the main thread, which stops those of the others through this."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """A child that ended: its code and what it printed (undecodable bytes replaced)."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def compose_env(
+    caller: Mapping[str, str], extra: Mapping[str, str] | None = None, *, prefixes: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """Compose a child's environment: the few inherited names, those with a given prefix, and the stage's own."""
+    chosen = {name: caller[name] for name in INHERITED if name in caller}
+    if prefixes:
+        chosen |= {name: value for name, value in caller.items() if name.startswith(prefixes)}
+    return {"LANG": "C.UTF-8", **chosen, **(extra or {})}
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    log_file: Path | None = None,
+    timeout: float | None = None,
+    stdin: bytes | None = None,
+    check: bool = True,
+    on_line: Callable[[str], None] | None = None,
+) -> Completed:
+    """Run a child to its end and return what it printed.
+
+    With `log_file`, both streams are kept there too, whatever the end. `on_line` sees each line of stdout as it comes.
+    A child that outlives `timeout` seconds is killed with all that it started in its session. Raises CommandError with
+    argv, code and last lines for a child that cannot start, times out, or (with `check`) ends with another code than 0.
+    """
+    words = tuple(str(word) for word in argv)
+    log.debug("run %s (in %s)", shlex.join(words), cwd)
+    printed = _Printed(on_line)
+    with _started(words, cwd=cwd, env=env, stdin=stdin) as child:
+        try:
+            _follow(child, printed, timeout)
+        except subprocess.TimeoutExpired as expired:
+            _kill_group(child)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                _follow(child, printed, DRAIN_LIMIT)
+            raise CommandError(
+                f"{words[0]} did not end within {timeout:g} s and was stopped", argv=words, returncode=None,
+                hint=_where(log_file), details=last_lines(printed.stdout, printed.stderr),
+            ) from expired  # fmt: skip
+        finally:
+            _keep(log_file, words, printed)
+    if check and child.returncode != 0:
+        raise CommandError(
+            f"`{shlex.join(words)}` ended with {describe_code(child.returncode)}", argv=words,
+            returncode=child.returncode, hint=_where(log_file), details=last_lines(printed.stdout, printed.stderr),
+        )  # fmt: skip
+    return Completed(
+        argv=words, returncode=child.returncode, stdout=_text(printed.stdout), stderr=_text(printed.stderr)
+    )
+
+
+def replace_process(argv: Sequence[str], env: Mapping[str, str]) -> None:
+    """Become another program, as `exec` does; raise CommandError where it cannot be started."""
+    try:
+        os.execvpe(argv[0], list(argv), dict(env))
+    except OSError as fault:
+        raise CommandError(
+            f"cannot start {argv[0]!r}: {fault.strerror}", argv=argv, returncode=None, hint=NOT_FOUND_HINT
+        ) from fault
+
+
+def stop_running() -> None:
+    """Kill every child that `run` is waiting for in any thread, with all that it started; each `run` then returns."""
+    for child in tuple(_RUNNING):
+        _kill_group(child)
+
+
+def describe_code(code: int) -> str:
+    """Say an exit code in words: `exit code 1`, `signal SIGKILL`."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def last_lines(*streams: bytes | bytearray | str | None) -> list[str]:
+    """Return the last lines of the last stream that has any."""
+    for stream in reversed(streams):
+        lines = [line for line in _text(stream).splitlines() if line.strip()]
+        if lines:
+            return lines[-LAST_LINES:]
+    return []
+
+
+class _Printed:
+    """What a child has printed so far; passes each line of stdout on once."""
+
+    def __init__(self, on_line: Callable[[str], None] | None) -> None:
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self._on_line = on_line
+        self._told = 0
+
+    def tell_lines(self, *, ended: bool = False) -> None:
+        if self._on_line is None:
+            return
+        end = len(self.stdout) if ended else self.stdout.rfind(b"\n") + 1
+        new, self._told = self.stdout[self._told : end], max(self._told, end)
+        for line in io.BytesIO(new):
+            self._on_line(_text(line).rstrip())
+
+
+@contextlib.contextmanager
+def _started(
+    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    try:
+        with _input(stdin) as source:
+            child = subprocess.Popen(
+                argv, cwd=cwd, env=dict(env), stdin=source,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+    except OSError as fault:
+        raise CommandError(
+            f"cannot start {argv[0]!r}: {fault.strerror}", argv=argv, returncode=None,
+            hint=NOT_FOUND_HINT if cwd.is_dir() else f"there is no folder {cwd} to start it in",
+        ) from fault  # fmt: skip
+    _RUNNING.add(child)
+    try:
+        with child:
+            try:
+                yield child
+            except BaseException:
+                _kill_group(child)
+                raise
+    finally:
+        _RUNNING.discard(child)
+
+
+@contextlib.contextmanager
+def _input(stdin: bytes | None) -> Iterator[IO[Any] | int]:
+    """Yield what a child shall read: a file, because a pipe would have to be filled while its output is read."""
+    if stdin is None:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as stream:
+        stream.write(stdin)
+        stream.seek(0)
+        yield stream
+
+
+def _follow(child: subprocess.Popen[bytes], printed: _Printed, timeout: float | None) -> None:
+    """Read both streams to their ends and wait for the child; subprocess.TimeoutExpired where that takes longer."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+
+    def seconds_left() -> float | None:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise subprocess.TimeoutExpired(child.args, timeout or 0)
+        return left
+
+    assert child.stdout is not None
+    assert child.stderr is not None
+    with selectors.DefaultSelector() as streams:
+        streams.register(child.stdout, selectors.EVENT_READ, printed.stdout)
+        streams.register(child.stderr, selectors.EVENT_READ, printed.stderr)
+        while streams.get_map():
+            for ready, _ in streams.select(seconds_left()):
+                piece = os.read(ready.fd, CHUNK)
+                ready.data.extend(piece)
+                if not piece:
+                    streams.unregister(ready.fileobj)
+            printed.tell_lines()
+    printed.tell_lines(ended=True)
+    child.wait(seconds_left())
+
+
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def _keep(log_file: Path | None, argv: tuple[str, ...], printed: _Printed) -> None:
+    if log_file is None:
+        return
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    with log_file.open("ab") as stream:
+        stream.write(b"$ " + os.fsencode(shlex.join(argv)) + b"\n" + printed.stdout + printed.stderr)
+
+
+def _where(log_file: Path | None) -> str:
+    return f"the whole output is in {log_file}" if log_file else ""
+
+
+def _text(raw: bytes | bytearray | str | None) -> str:
+    if raw is None:
+        return ""
+    return raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
