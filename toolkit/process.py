@@ -33,7 +33,6 @@ PREFIXES_OF_PIP = ("PIP_", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY"
                    "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC", "XDG_CONFIG")  # fmt: skip
 """What pip needs besides, to reach the index that the user has set up."""
 
-
 NOT_FOUND_HINT = "is it installed, and on PATH?"
 
 _RUNNING: set[subprocess.Popen[bytes]] = set()

@@ -1,0 +1,79 @@
+"""What every test gets: places of its own, so that one which forgets to name the store or the overlays fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+NOT_FOR_TESTS = ("TOOLKIT_", "XDG_", "GIT_")
+"""Variables of the caller that would change what a test sees. pip's stay: they say where the index is."""
+
+PIP_CONFIG_FILES = (".config/pip/pip.conf", ".pip/pip.conf")
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of all home folders."""
+    return tmp_path_factory.mktemp("homes")
+
+
+@pytest.fixture(autouse=True)
+def own_places(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test an empty home, and default places for the store and the overlays that raise when used."""
+    for name in [name for name in os.environ if name.startswith(NOT_FOR_TESTS)]:
+        monkeypatch.delenv(name)
+    home = Path(tempfile.mkdtemp(dir=homes))
+    for place in (home / ".cache" / "toolkit", home / ".local" / "share" / "toolkit"):
+        place.parent.mkdir(parents=True)
+        place.write_text("A test must name its store and its overlays.\n", encoding="utf-8")
+    monkeypatch.setenv("TOOLKIT_STORE", str(home / ".cache" / "toolkit" / "store"))
+    monkeypatch.setenv("TOOLKIT_OVERLAYS", str(home / ".local" / "share" / "toolkit" / "overlays"))
+    _keep_pip_settings(monkeypatch)
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Yield a folder that any user may reach and write, which pytest's own are not."""
+    folder = Path(tempfile.mkdtemp(prefix="toolkit-test-"))
+    folder.chmod(0o777)
+    yield folder
+    for path in [folder, *folder.rglob("*")]:
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o777)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Yield a file system of 1 MiB; skips where this user may not mount one."""
+    place = tmp_path / "small-disk"
+    place.mkdir()
+    _mount(place, "size=1m")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def _mount(place: Path, options: str) -> None:
+    try:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", place], capture_output=True, check=False)
+    except OSError as fault:
+        pytest.skip(f"no tmpfs can be mounted here: {fault}")
+    if done.returncode != 0:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.decode(errors='replace').partition(chr(10))[0]}")
+
+
+def _keep_pip_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name the user's own pip.conf, which pip would no longer find in the new home."""
+    if "PIP_CONFIG_FILE" in os.environ:
+        return
+    found = next((path for name in PIP_CONFIG_FILES if (path := Path.home() / name).is_file()), None)
+    if found is not None:
+        monkeypatch.setenv("PIP_CONFIG_FILE", str(found))

@@ -1,0 +1,176 @@
+"""What a package registry has, asked through pip: which wheel serves a target, and its bytes.
+
+The user's own index settings reach pip; all else that could change its answer does not. No address is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from toolkit.errors import FetchError, HashMismatchError, LockError, StorageError, UsageError
+from toolkit.files import temporary_directory
+from toolkit.model import Progress, Target
+from toolkit.platforms import accepted_platforms, python_version
+from toolkit.process import PREFIXES_OF_PIP, Completed, compose_env, last_lines, run
+
+OLDEST_PIP = (23, 1)
+"""What pyproject.toml asks for; the report with its hashes is what must be there."""
+
+RAW_PROGRESS_PIP = (24, 1)
+"""The first with `--progress-bar raw`."""
+
+PIP_SETTINGS = {
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0",
+    "PIP_CONSTRAINT": "", "PIP_REQUIREMENT": "", "PIP_EDITABLE": "", "PIP_QUIET": "",
+    "PIP_VERBOSE": "", "PYTHONUNBUFFERED": "1",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishedWheel:
+    """A wheel as a registry lists it."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoWheel:
+    """A registry has none for a target; `why` says which versions have one, or what pip said."""
+
+    target: Target
+    why: str
+
+
+def require_pip(env: Mapping[str, str]) -> tuple[int, int]:
+    """Return the version of the pip beside this interpreter; UsageError where there is none, or too old a one."""
+    with temporary_directory("toolkit-pip-") as folder:
+        done = _run_pip(["--version"], folder=folder, env=env)
+    found = re.match(r"pip (\d+)\.(\d+)", done.stdout)
+    if done.returncode != 0 or found is None:
+        raise UsageError(
+            f"{sys.executable} has no pip",
+            hint=f"give it one: {sys.executable} -m ensurepip --upgrade",
+            details=last_lines(done.stderr),
+        )
+    version = int(found[1]), int(found[2])
+    if version < OLDEST_PIP:
+        raise UsageError(
+            f"pip {version[0]}.{version[1]} of {sys.executable} is too old, expected {OLDEST_PIP[0]}.{OLDEST_PIP[1]} "
+            "or newer",
+            hint=f"upgrade it: {sys.executable} -m pip install --upgrade pip",
+        )
+    return version
+
+
+def find_wheel(distribution: str, version: str, target: Target, *, env: Mapping[str, str]) -> PublishedWheel | NoWheel:
+    """Return the wheel that pip would choose for a target, without downloading it.
+
+    Raises LockError where the registry does not answer.
+    """
+    requirement = f"{distribution}=={version}"
+    with temporary_directory("toolkit-pip-") as folder:
+        report = folder / "report.json"
+        words: list[str | Path] = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", report]
+        words += [*_selection(target), "--target", folder / "none", requirement]
+        done = _run_pip(words, folder=folder, env=env)
+        if done.returncode != 0:
+            return _no_wheel(requirement, target, done)
+        return _read_report(report, requirement, target)
+
+
+def download_wheel(
+    distribution: str, version: str, wheel: PublishedWheel, target: Target,
+    *, pip: tuple[int, int], into: Path, env: Mapping[str, str], progress: Progress | None,
+) -> Path:  # fmt: skip
+    """Download a wheel into an empty folder and return its path there; its hash is checked by pip.
+
+    `pip` is what `require_pip` returned. Raises HashMismatchError for other bytes, FetchError where they cannot be
+    had, StorageError where the disk is full.
+    """
+    wanted = into / "wanted.txt"
+    wanted.write_text(f"{distribution}=={version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
+    bar = "raw" if pip >= RAW_PROGRESS_PIP else "off"
+    words: list[str | Path] = [
+        "download",
+        "--no-cache-dir",
+        "--progress-bar",
+        bar,
+        "--require-hashes",
+        *_selection(target),
+    ]
+    words += ["--dest", into, "--requirement", wanted]
+    done = _run_pip(words, folder=into, env=env, on_line=_progress_reader(progress))
+    if done.returncode != 0:
+        raise _no_download(wheel, target, done, into)
+    if not (into / wheel.file).is_file():
+        arrived = ", ".join(sorted(path.name for path in into.glob("*.whl"))) or "no wheel"
+        raise FetchError(f"pip brought {arrived}, expected {wheel.file}", hint="resolve anew: toolkit lock --upgrade")
+    return into / wheel.file
+
+
+def _selection(target: Target) -> list[str | Path]:
+    """Return the options that make pip choose for a target instead of for the interpreter it runs in."""
+    major, minor = python_version(target.python_tag)
+    words = ["--no-deps", "--only-binary=:all:", "--python-version", f"{major}.{minor}", "--implementation", "cp"]
+    # Without these pip takes the flags of the interpreter that it runs in, a free-threaded build's `t` for one.
+    words += [f"--abi={abi}" for abi in (target.python_tag, "abi3", "none")]
+    return [*words, *(f"--platform={platform}" for platform in accepted_platforms(target.platform))]
+
+
+def _run_pip(
+    words: list[str | Path], *, folder: Path, env: Mapping[str, str], on_line: Callable[[str], None] | None = None
+) -> Completed:
+    """Run pip from a folder of ours, which holds its temporary files too, so that no other disk need have room."""
+    composed = compose_env(env, {**PIP_SETTINGS, "TMPDIR": str(folder)}, prefixes=PREFIXES_OF_PIP)
+    return run([sys.executable, "-m", "pip", *words], cwd=folder, env=composed, check=False, on_line=on_line)
+
+
+def _progress_reader(progress: Progress | None) -> Callable[[str], None] | None:
+    if progress is None:
+        return None
+
+    def read(line: str) -> None:
+        if found := re.fullmatch(r"Progress (\d+) of (\d+)", line):
+            progress(int(found[1]), int(found[2]) or None)
+
+    return read
+
+
+def _read_report(report: Path, requirement: str, target: Target) -> PublishedWheel:
+    download = json.loads(report.read_text(encoding="utf-8"))["install"][0]["download_info"]
+    sha256 = download.get("archive_info", {}).get("hashes", {}).get("sha256")
+    if sha256 is None:
+        raise LockError(f"{target}: the registry gives no sha256 for {requirement}")
+    return PublishedWheel(file=unquote(urlsplit(download["url"]).path.rpartition("/")[2]), sha256=sha256)
+
+
+def _no_wheel(requirement: str, target: Target, done: Completed) -> NoWheel:
+    versions = re.search(r"\(from versions: (.*)\)", done.stderr)
+    if versions is None or "Retrying (" in done.stderr:
+        raise LockError(
+            f"the registry did not answer which wheel of {requirement} is for {target}",
+            hint="is the network up, and is the index of `pip config list` the right one?",
+            details=last_lines(done.stderr),
+        )
+    return NoWheel(target=target, why=f"versions with a wheel for it: {versions[1]}")
+
+
+def _no_download(wheel: PublishedWheel, target: Target, done: Completed, into: Path) -> FetchError | StorageError:
+    actual = re.search(r"^\s*Got\s+([0-9a-f]{64})$", done.stderr, re.MULTILINE)
+    if actual:
+        return HashMismatchError(what=wheel.file, expected=wheel.sha256, actual=actual[1], origin="the registry")
+    details = last_lines(done.stdout, done.stderr)
+    if "No space left on device" in done.stderr:
+        return StorageError(f"cannot write: {into} is full", hint="free or choose another place with --store")
+    return FetchError(
+        f"pip could not download {wheel.file} for {target}",
+        hint="is the network up, and does the index of `pip config list` still have it?",
+        details=details,
+    )
