@@ -1,0 +1,184 @@
+"""Why a patch does not go in: what is missing, what is there already, and where the first conflict is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from toolkit.errors import ApplyError
+from toolkit.git import Attempt, Workspace
+from toolkit.model import FetchedBase, Patch
+from toolkit.series.diff import FileDiff, Hunk, split_lines
+from toolkit.series.place import Misplacement, find_nearest
+
+SHOWN_LINES = 4
+
+REGENERATE = "write the patch again for this base, or drop it if upstream has solved the same in its own way"
+
+State = Literal["missing", "present", "conflict"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Piece:
+    """The smallest part of a patch that git can be asked about: one hunk, or a whole file without hunks to split."""
+
+    file: FileDiff
+    hunk: Hunk | None
+    number: int
+    state: State
+
+    def __str__(self) -> str:
+        return f"hunk #{self.number} of {self.file.path}" if self.hunk else self.file.path
+
+
+def explain_failure(
+    patch: Patch,
+    files: list[FileDiff],
+    base: FetchedBase,
+    workspace: Workspace,
+    present: frozenset[str],
+    attempt: Attempt,
+) -> ApplyError:
+    """Find out why a patch fits neither forwards nor backwards, and say it."""
+    failed = f"patch {patch.name} does not apply to {base.component} {base.version}"
+    pieces = list(_ask_about_pieces(files, workspace))
+    if any(piece.state == "present" for piece in pieces):
+        return _partly_present(failed, pieces)
+    absent = list(_absences(files, present))
+    if absent:
+        return ApplyError(f"{failed}: {absent[0]}", details=absent[1:], hint=REGENERATE)
+    first = next((piece for piece in pieces if piece.state == "conflict"), None)
+    if first is None:
+        return ApplyError(failed, details=attempt.messages, hint=REGENERATE)
+    if first.hunk is None:
+        return ApplyError(f"{failed}: {_whole_file_conflict(first.file)}", details=attempt.messages, hint=REGENERATE)
+    return _conflict(failed, first, first.hunk, workspace.tree)
+
+
+def already_upstream(patch: Patch, base: FetchedBase) -> ApplyError:
+    """Say that a patch's change is in the base, and how a recipe accepts that."""
+    return ApplyError(
+        f"patch {patch.name} is already in {base.component} {base.version}: all of its change is there",
+        hint=f"drop the patch, or add {patch.name!r} to accept_upstream of {base.component} in the recipe:"
+        f" it is skipped then, and its witness ({patch.witness}) must pass on the base",
+    )
+
+
+def misplaced(patch: Patch, path: str, found: Misplacement, *, reverse: bool) -> ApplyError:
+    """Say why a hunk that fits is refused all the same."""
+    verb = "seems to be in the base already" if reverse else "fits"
+    return ApplyError(
+        f"patch {patch.name} cannot be trusted: hunk #{found.hunk} of {path} {verb} at {path}:{found.line},"
+        f" but {found.reason}",
+        hint="write the patch again for this base, with enough context to be unmistakable (git format-patch -U10)",
+    )
+
+
+def unknown_acceptance(accepted: str, series: str, names: Collection[str]) -> ApplyError:
+    """Say that accept_upstream has a name that is no patch of the series."""
+    return ApplyError(
+        f"accept_upstream names {accepted!r}, which is no patch of series {series!r}",
+        hint=_did_you_mean(accepted, names),
+    )
+
+
+def is_in_the_way(path: str, present: frozenset[str]) -> str:
+    """Return what of the base is where a new file is to go, in words, or nothing."""
+    if path in present:
+        return "a file there already"
+    parts = path.split("/")
+    for count in range(1, len(parts)):
+        if (parent := "/".join(parts[:count])) in present:
+            return f"a file {parent}"
+    return "a folder of that name" if any(member.startswith(f"{path}/") for member in present) else ""
+
+
+def _ask_about_pieces(files: list[FileDiff], workspace: Workspace) -> Iterator[Piece]:
+    for file in files:
+        hunks: Sequence[Hunk | None] = file.hunks if file.is_edit else ()
+        for number, hunk in enumerate(hunks or (None,), 1):
+            diff = file.with_hunk(hunk) if hunk else file.raw
+            state: State = "conflict"
+            if workspace.check(diff).fits:
+                state = "missing"
+            elif workspace.check(diff, reverse=True).fits:
+                state = "present"
+            yield Piece(file=file, hunk=hunk, number=number, state=state)
+
+
+def _partly_present(failed: str, pieces: list[Piece]) -> ApplyError:
+    words = {"present": "in the base already", "missing": "not in the base", "conflict": "in conflict with the base"}
+    return ApplyError(
+        f"{failed}: it is partly there",
+        details=[f"{piece}: {words[piece.state]}" for piece in pieces],
+        hint="write the patch again with only what this base lacks; accept_upstream is for those that are there whole",
+    )
+
+
+def _absences(files: list[FileDiff], present: frozenset[str]) -> Iterator[str]:
+    for file in files:
+        if file.old_path not in present and (file.kind != "added" or file.old_path != file.path):
+            hint = _did_you_mean(file.old_path, present)
+            yield f"the base has no file {file.old_path}{f'; {hint}' if hint else ''}"
+        elif file.kind in ("added", "renamed") and (obstacle := is_in_the_way(file.path, present)):
+            yield f"it adds {file.path}, but the base has {obstacle}"
+
+
+def _did_you_mean(name: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches
+
+    same_name = [path for path in known if path.rsplit("/", 1)[-1] == name.rsplit("/", 1)[-1]]
+    near = get_close_matches(name, same_name, n=1, cutoff=0.0) or get_close_matches(name, known, n=1, cutoff=0.7)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def _whole_file_conflict(file: FileDiff) -> str:
+    if file.binary is not None:
+        return f"binary {file.path} is not the file {file.old_blob[:12]} that the patch was made for"
+    return f"{file.path} is not the file that the patch {'adds' if file.kind == 'added' else 'deletes'}"
+
+
+def _conflict(failed: str, piece: Piece, hunk: Hunk, tree: Path) -> ApplyError:
+    path = piece.file.old_path
+    lines = split_lines((tree / path).read_bytes())
+    start = find_nearest(hunk, lines)
+    if start is None:
+        line, details = hunk.old_start, [*_shown("expected", hunk.before), "the base has nothing like it"]
+    else:
+        line, details = _first_difference(hunk, lines, start)
+    return ApplyError(
+        f"{failed}: {piece} conflicts at {path}:{line}", details=details, hint=_line_end_hint(hunk, lines) or REGENERATE
+    )
+
+
+def _first_difference(hunk: Hunk, lines: Sequence[bytes], start: int) -> tuple[int, list[str]]:
+    """Return the line of the first difference with what was expected and what is there."""
+    from difflib import SequenceMatcher
+
+    there = lines[start : start + len(hunk.before)]
+    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(None, hunk.before, there, False).get_opcodes():
+        if kind != "equal":
+            expected = _shown("expected", hunk.before[old_from:old_to])
+            return start + new_from + 1, [*expected, *_shown("base has", there[new_from:new_to])]
+    return start + 1, [
+        *_shown("expected", hunk.before),
+        "the base has it, but not at the end of the file it is bound to",
+    ]
+
+
+def _shown(label: str, lines: Sequence[bytes]) -> list[str]:
+    texts = [f"{label}: {line.decode('utf-8', 'backslashreplace')!r}" for line in lines[:SHOWN_LINES]]
+    if len(lines) > SHOWN_LINES:
+        texts.append(f"{label}: … {len(lines) - SHOWN_LINES} more")
+    return texts or [f"{label}: nothing"]
+
+
+def _line_end_hint(hunk: Hunk, lines: Sequence[bytes]) -> str:
+    patch_has, base_has = (any(line.endswith(b"\r\n") for line in side) for side in (hunk.before, lines))
+    if patch_has and not base_has:
+        return "the patch's lines end in CRLF, the base's in LF: take the patch as `git format-patch` wrote it"
+    if base_has and not patch_has:
+        return "the base's lines end in CRLF, the patch's in LF: write the patch from a tree with the base's line ends"
+    return ""
