@@ -1,0 +1,133 @@
+"""A fused reduction does not overwrite the accumulator that it still needs.
+
+`old.copy_(old + (x * 2).mean())` as one DVM kernel parks the sum of the first stage in `old`, its output, and then
+loads `old` as if nothing had happened: sum + sum/N instead of old + sum/N.
+
+On the host the kernel launches are judged, as the real DVM runtime asked for them (`verify.launches`): whether a stage
+writes to a mutated input before a later one loads it for its own value. That a kernel gets one buffer both as input
+and as output says nothing: `dst.copy_(x.sum())` does, and is right. It must also stay the single kernel that it is, so
+that a fix which forbids more than it has to is found out. On a device the numbers are compared with eager's on the CPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from verify import graphs, host
+from verify.contract import Outcome, Request, broke, failed, passed
+from verify.graphs import Graph
+from verify.launches import needed_inputs, overwritten_before_read, read_launches
+
+KERNEL = re.compile(r"^\s*@dvm\.kernel\(ktype='([^']+)'", re.MULTILINE)
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one compiled graph did: its kernels' types, its launches in words, and the inputs it lost, with reasons."""
+
+    graph: str
+    kernels: tuple[str, ...]
+    launches: tuple[str, ...]
+    lost: Mapping[str, str]
+
+
+def check(request: Request) -> Outcome:
+    """Compile and launch each graph and judge what was launched."""
+    host.prepare(request.runtime)
+    host.load_backend("dvm")
+    runs = [_run_graph(graph, request) for graph in (*graphs.ACCUMULATING, graphs.PLAIN_SUM)]
+    return judge_runs(runs, launches_expected=request.runtime == "host")
+
+
+def judge_runs(runs: Sequence[Run], launches_expected: bool) -> Outcome:
+    """Judge by the lost inputs, and the counter-example by its kernels; what shows neither is no verdict."""
+    evidence = {
+        run.graph: {"kernels": list(run.kernels), "launches": list(run.launches), "lost": dict(run.lost)}
+        for run in runs
+    }
+    for run in runs:
+        if not run.kernels or (launches_expected and not run.launches):
+            return broke(
+                f"{run.graph}: {len(run.kernels)} DVM kernels and {len(run.launches)} launches, nothing to judge",
+                **evidence,
+            )
+    lost = [f"{run.graph} loses {name} ({reason})" for run in runs for name, reason in run.lost.items()]
+    if lost:
+        return failed("; ".join(lost), **evidence)
+    plain = next(run for run in runs if run.graph == graphs.PLAIN_SUM.name)
+    if plain.kernels != ("spec",):
+        return failed(
+            f"dst.copy_(x.sum()) became {' + '.join(plain.kernels)}, expected one spec kernel: the fix is too broad",
+            **evidence,
+        )
+    return passed(f"{len(runs) - 1} graphs keep their inputs, and dst.copy_(x.sum()) is one kernel", **evidence)
+
+
+def _run_graph(graph: Graph, request: Request) -> Run:
+    torch = importlib.import_module("torch")
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    given = {name: torch.rand(shape) + 0.5 for name, shape in graph.shapes.items()}
+    used = {name: tensor.npu() for name, tensor in given.items()}
+    compiled = torch.compile(graph.function)
+    with host.generated_code() as sources, _loaded_modules() as modules, _recorded(request.runtime) as lines:
+        result = compiled(*used.values())
+    _keep_evidence(request.scratch / f"aliased-reduction-{graph.name}", sources, modules)
+    if request.runtime == "host":
+        ranges = {name: (tensor.data_ptr(), tensor.nbytes) for name, tensor in used.items()}
+        launches = read_launches(lines, ranges)
+        lost = overwritten_before_read(launches, needed_inputs(graph.function, given))
+    else:
+        launches, lost = [], _compare_numbers(graph, given, {**used, "the result": result})
+    return Run(graph.name, tuple(KERNEL.findall("\n".join(sources))), tuple(map(str, launches)), lost)
+
+
+def _recorded(runtime: str) -> contextlib.AbstractContextManager[list[str]]:
+    # Only the host sysroot records launches.
+    return host.recorded_launches() if runtime == "host" else contextlib.nullcontext([])
+
+
+def _compare_numbers(graph: Graph, given: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:
+    torch = importlib.import_module("torch")
+    expected = {name: tensor.clone() for name, tensor in given.items()}
+    expected["the result"] = graph.function(**expected)
+    pairs = {name: (found[name].cpu(), value) for name, value in expected.items() if value is not None}
+    return {
+        name: f"largest difference {(actual - value).abs().max().item():.6g} from eager"
+        for name, (actual, value) in pairs.items()
+        if not torch.allclose(actual, value, rtol=TOLERANCE, atol=TOLERANCE)
+    }
+
+
+@contextlib.contextmanager
+def _loaded_modules() -> Iterator[list[Any]]:
+    """Collect the modules that Inductor loads; with its caches off it forgets them as soon as they are compiled."""
+    cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
+    modules: list[Any] = []
+    load = cache.load_by_key_path
+
+    def keep(*args: Any, **options: Any) -> Any:
+        modules.append(load(*args, **options))
+        return modules[-1]
+
+    cache.load_by_key_path = keep
+    try:
+        yield modules
+    finally:
+        cache.load_by_key_path = load
+
+
+def _keep_evidence(stem: Path, sources: Sequence[str], modules: Sequence[Any]) -> None:
+    """Keep the generated code and, of each DVM kernel that it defines, the stages and the disassembly."""
+    named = [(name, value) for module in modules for name, value in vars(module).items() if hasattr(value, "kobj")]
+    kernels = {id(value): (name, value.kobj) for name, value in named}  # generated code names each one twice
+    listings = [f"{name}\n{kernel.dump()}\n{kernel.das()}" for name, kernel in kernels.values()]
+    stem.with_suffix(".py").write_text("\n".join(sources), encoding="utf-8")
+    stem.with_suffix(".das").write_text("\n".join(listings), encoding="utf-8")
