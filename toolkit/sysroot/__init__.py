@@ -18,7 +18,7 @@ from pathlib import Path
 
 from toolkit.sysroot.compiler import compiler_identity
 
-__all__ = ["SYSROOT_VERSION", "Sysroot", "build_sysroot", "compiler_identity", "is_device", "sysroot_variables"]
+__all__ = ["SYSROOT_VERSION", "Sysroot", "build_sysroot", "compiler_identity", "is_device", "is_needed", "sysroot_variables"]
 
 MARK = "toolkit-sysroot.json"
 """The file that tells our own sysroot from a CANN home."""
@@ -71,6 +71,13 @@ def build_sysroot(
     )
     (into / MARK).write_text(_describe(sysroot), encoding="utf-8")
     return sysroot
+
+
+def is_needed(site: Path) -> bool:
+    """Tell whether the wheels unpacked in `site` need anything of CANN: a pure-Python component needs no sysroot."""
+    from toolkit.sysroot.needs import read_needs
+
+    return bool(read_needs(site).linked)
 
 
 def sysroot_variables(root: Path, *, launch_log: Path | None = None) -> dict[str, str]:

@@ -1,0 +1,73 @@
+# Two commands for a new user: `make overlay` and `make test`. Variables: RECIPE=, PYTHON= (the interpreter that the
+# virtual environment is made from), VENV=, TOOLKIT_ARGS= (more options for toolkit).
+
+PYTHON ?= python3
+RECIPE ?= dsv4-dvm-release
+VENV ?= .venv
+TOOLKIT_ARGS ?=
+
+bin := $(VENV)/bin
+python := $(bin)/python
+toolkit := $(bin)/toolkit
+# Never let the caller's own Python settings reach what is set up here.
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP
+
+.PHONY: setup overlay env verify test check bench docs clean help
+
+help:
+	@echo "make setup    a virtual environment in $(VENV) with toolkit and what the overlay's proof needs"
+	@echo "make overlay  build and prove RECIPE=$(RECIPE), print its env file"
+	@echo "make env      print the commands that activate the overlay"
+	@echo "make verify   prove the overlay again"
+	@echo "make test     run all tests"
+	@echo "make check    formatting, lint, types, generated docs"
+	@echo "make bench    measure, and write bench/results.md"
+	@echo "make clean    remove $(VENV) and the built overlays"
+
+setup: $(VENV)/.ready-target
+
+# A venv without ensurepip (Debian splits it off) gets pip from the pip that is there.
+$(python):
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "toolkit needs Python 3.10 or later: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); \
+	  $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip; }
+
+$(VENV)/.ready-target: pyproject.toml | $(python)
+	$(python) -m pip install --quiet --disable-pip-version-check --editable '.[target]'
+	@touch $@
+
+$(VENV)/.ready-test: pyproject.toml $(VENV)/.ready-target
+	$(python) -m pip install --quiet --disable-pip-version-check --editable '.[target,test]'
+	@touch $@
+
+$(VENV)/.ready-bench: pyproject.toml $(VENV)/.ready-target
+	$(python) -m pip install --quiet --disable-pip-version-check --editable '.[target,bench]'
+	@touch $@
+
+overlay: setup
+	@$(toolkit) build --recipe $(RECIPE) $(TOOLKIT_ARGS)
+
+env: setup
+	@$(toolkit) env --recipe $(RECIPE) $(TOOLKIT_ARGS)
+
+verify: setup
+	@$(toolkit) verify --recipe $(RECIPE) $(TOOLKIT_ARGS)
+
+test: $(VENV)/.ready-test
+	$(python) -m pytest
+
+check: $(VENV)/.ready-test
+	$(bin)/ruff format --check .
+	$(bin)/ruff check .
+	$(bin)/mypy
+	$(python) -m pytest -q tests/unit/test_layers.py tests/unit/test_docs.py
+
+docs: $(VENV)/.ready-test
+	$(python) -m tests.generate_docs
+
+bench: $(VENV)/.ready-bench
+	$(python) -m bench
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find overlays -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +

@@ -1,0 +1,268 @@
+"""Measure what the design promises, against what a user would do otherwise: `make bench`.
+
+Builds the default recipe in a scratch folder of its own, times each promise in pairs of runs, and writes
+`bench/results.md`. Ends with 1 where a target is missed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.measure import compare, run_once
+
+ROOT = Path(__file__).parent.parent
+RECIPE = "dsv4-dvm-release"
+PYTHON = sys.executable
+TOOLKIT = str(Path(PYTHON).with_name("toolkit"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One promise: what was measured against what, and whether the target was met."""
+
+    what: str
+    ours: str
+    theirs: str
+    figure: str
+    target: str
+    met: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ground:
+    """A built recipe to measure on; `env` is what every command gets."""
+
+    folder: Path
+    env: Mapping[str, str]
+
+    @property
+    def base(self) -> Path:
+        """The release wheel."""
+        return next(self.folder.glob("store/base/*/*.whl"))
+
+    @property
+    def patched(self) -> Path:
+        """The patched wheel in the store."""
+        return next(self.folder.glob("store/wheel/*/*.whl"))
+
+    @property
+    def overlay(self) -> Path:
+        """The current generation."""
+        return (self.folder / "overlays" / RECIPE / "current").resolve()
+
+
+def main() -> int:
+    """Run every measurement and write the page."""
+    with tempfile.TemporaryDirectory(prefix="toolkit-bench-") as name:
+        ground, cold = make_ground(Path(name))
+        rows = [cold]
+        for measurement in MEASUREMENTS:
+            rows += measurement(ground)
+            print(*(f"{row.what}: {row.figure} (target {row.target})" for row in rows[-1:]), sep="\n", flush=True)
+    page = render(rows)
+    (ROOT / "bench" / "results.md").write_text(page, encoding="utf-8")
+    print(page)
+    return 0 if all(row.met for row in rows) else 1
+
+
+def make_ground(folder: Path) -> tuple[Ground, Row]:
+    """Build the recipe from nothing, which is itself the measurement of a cold build's memory."""
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("TOOLKIT_", "PYTHON"))},
+        "TOOLKIT_STORE": str(folder / "store"),
+        "TOOLKIT_OVERLAYS": str(folder / "overlays"),
+        "TOOLKIT_PROJECT": str(ROOT),
+    }
+    run = run_once([TOOLKIT, "build"], env=env)
+    row = Row(
+        what="(e) cold build, memory of toolkit itself",
+        ours=f"{run.seconds:.0f} s in all, proof included",
+        theirs="",
+        figure=f"{run.peak_mb:.0f} MB",
+        target="under 250 MB",
+        met=run.peak_mb < 250,
+    )
+    return Ground(folder=folder, env=env), row
+
+
+def measure_repack(ground: Ground) -> Iterator[Row]:
+    """(a) Patch and repack the release wheel, against unpacking it, editing it and packing it."""
+    work = ground.folder / "repack"
+    patched = ground.folder / "patched"
+    changed = changed_files()
+    for name in changed:
+        (patched / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ground.overlay / "site" / name, patched / name)
+    edit = (
+        "import shutil, subprocess, sys; from pathlib import Path; base, patched, work = map(Path, sys.argv[1:])\n"
+        "run = lambda *words: subprocess.run([sys.executable, '-m', 'wheel', *words], check=True)\n"
+        "run('unpack', str(base), '-d', str(work)); tree = next(work.iterdir())\n"
+        "shutil.copytree(patched, tree, dirs_exist_ok=True)\n"
+        "run('pack', str(tree), '-d', str(work))"
+    )
+    pair = compare(
+        emptied(work, [PYTHON, "-m", "bench.steps", "repack", str(ground.base), str(patched), str(work)]),
+        emptied(work, [PYTHON, "-c", edit, str(ground.base), str(patched), str(work)]),
+        env=in_checkout(ground),
+        runs=3,
+    )
+    yield Row(
+        what="(a) repack the 2.13.0 wheel",
+        ours=f"{pair.ours:.2f} s",
+        theirs=f"wheel unpack, edit, wheel pack: {pair.theirs:.2f} s",
+        figure=f"{1 / pair.ratio:.1f} times faster",
+        target="at least 10 times",
+        met=1 / pair.ratio >= 10,
+    )
+
+
+def measure_overlay(ground: Ground) -> Iterator[Row]:
+    """(b) Lay an overlay out from a stored wheel, manifest and all, against pip into a folder."""
+    place = ground.folder / "laid"
+    pip = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--disable-pip-version-check"]
+    pair = compare(
+        emptied(place, [PYTHON, "-m", "bench.steps", "overlay", str(ground.patched), str(place / "overlay")]),
+        emptied(place, [*pip, "--target", str(place / "site"), str(ground.patched)]),
+        env=in_checkout(ground),
+    )
+    yield Row(
+        what="(b) overlay from a stored wheel, hashed and sealed",
+        ours=f"{pair.ours:.2f} s",
+        theirs=f"pip install --target --no-deps --no-compile: {pair.theirs:.2f} s",
+        figure=f"{1 / pair.ratio:.1f} times faster",
+        target="at least 5 times",
+        met=1 / pair.ratio >= 5,
+    )
+
+
+def measure_hashing(ground: Ground) -> Iterator[Row]:
+    """(c) Hash every file of the overlay, on one core and on two, against sha256sum."""
+    site = ground.overlay / "site"
+    ours = [PYTHON, "-m", "bench.steps", "hash", str(site)]
+    theirs = ["sh", "-c", f"find '{site}' -type f -print0 | xargs -0 sha256sum"]
+    one = compare(always(ours), always(theirs), env=in_checkout(ground), cores={0}, runs=7)
+    yield Row(
+        what="(c) hash the whole overlay, one core",
+        ours=f"{one.ours:.2f} s",
+        theirs=f"sha256sum: {one.theirs:.2f} s",
+        figure=f"{one.ratio:.2f} times its time",
+        target="at most 1.3 times",
+        met=one.ratio <= 1.3,
+    )
+    two = compare(always(ours), always([*ours, "1"]), env=in_checkout(ground), runs=7)
+    yield Row(
+        what="(c) hash the whole overlay, all cores",
+        ours=f"{two.ours:.2f} s",
+        theirs=f"one thread: {two.theirs:.2f} s",
+        figure=f"{1 / two.ratio:.2f} times faster",
+        target="faster",
+        met=two.ratio < 1,
+    )
+
+
+def measure_no_op(ground: Ground) -> Iterator[Row]:
+    """(d) A build with nothing to do, and `toolkit env`, against starting Python at all."""
+    for words in (["build"], ["env"]):
+        pair = compare(always([TOOLKIT, *words]), always([PYTHON, "-c", "pass"]), env=ground.env, runs=21)
+        yield Row(
+            what=f"(d) toolkit {words[0]}, nothing to do",
+            ours=f"{pair.ours * 1000:.0f} ms, {pair.peak_mb:.0f} MB",
+            theirs=f"python -c pass: {pair.theirs * 1000:.0f} ms",
+            figure=f"{pair.ratio:.1f} times its time",
+            target="at most 6 times, under 100 MB",
+            met=pair.ratio <= 6 and pair.peak_mb < 100,
+        )
+
+
+def measure_witnesses(ground: Ground) -> Iterator[Row]:
+    """(f) All four witnesses, on the base and on the overlay."""
+    names = ("aliased-reduction", "symbolic-broadcast", "user-fallbacks", "unknown-backend")
+    words = [TOOLKIT, "verify", *(word for name in names for word in ("--check", name))]
+    seconds = statistics.median(run_once(words, env=ground.env).seconds for _ in range(3))
+    yield Row(
+        what="(f) the whole witness set, base and overlay",
+        ours=f"{seconds:.0f} s",
+        theirs="",
+        figure=f"{seconds:.0f} s",
+        target="none",
+        met=True,
+    )
+
+
+MEASUREMENTS: tuple[Callable[[Ground], Iterator[Row]], ...] = (
+    measure_repack,
+    measure_overlay,
+    measure_hashing,
+    measure_no_op,
+    measure_witnesses,
+)
+
+
+def always(words: list[str]) -> Callable[[], list[str]]:
+    """Return a step that needs no preparation."""
+    return lambda: words
+
+
+def emptied(folder: Path, words: list[str]) -> Callable[[], list[str]]:
+    """Return a step that empties `folder` before each run, outside the clock."""
+
+    def step() -> list[str]:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return words
+
+    return step
+
+
+def in_checkout(ground: Ground) -> dict[str, str]:
+    """Let a step import `bench` whatever folder it runs in."""
+    return {**ground.env, "PYTHONPATH": str(ROOT)}
+
+
+def changed_files() -> list[str]:
+    """Return the files that the series changes."""
+    patches = (ROOT / "patches/torch_npu/2.13").glob("*.patch")
+    return sorted({name for p in patches for name in re.findall(r"^\+\+\+ b/(.+)$", p.read_text(), re.MULTILINE)})
+
+
+def render(rows: list[Row]) -> str:
+    """Lay the page out."""
+    lines = [
+        "# Measurements",
+        "",
+        "Written by `make bench`: whole processes, in pairs of runs in turn after one that does not count, medians; a",
+        "factor is the median over the pairs. Other machines give other seconds; compare the factors.",
+        "",
+        f"Machine: {machine()}",
+        "",
+        "| what | toolkit | otherwise | result | target | met |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {r.what} | {r.ours} | {r.theirs} | {r.figure} | {r.target} | {'yes' if r.met else '**no**'} |"
+            for r in sorted(rows, key=lambda row: row.what)
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def machine() -> str:
+    """Describe the machine in a line."""
+    cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{cpu.partition(':')[2].strip() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
+        f"{memory:.0f} GiB, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

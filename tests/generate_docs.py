@@ -1,0 +1,63 @@
+"""Write the generated pages of docs/: `python -m tests.generate_docs` (or `make docs`); test_docs.py holds them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+
+from toolkit import recipe, sources
+from toolkit.errors import INTERNAL_ERROR, INTERRUPTED, all_errors
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+RECIPE_HEAD = """\
+# Recipe reference
+
+A recipe is a TOML file in `recipes/`. Unknown keys are refused; all faults of a file are reported at once, each with
+its path and line. `extends = "other"` takes another recipe as the start: tables merge key by key, components by their
+name, anything else replaces what the other recipe says. This page is generated from the types that decode a recipe.
+
+"""
+
+CODES_HEAD = """\
+# Exit codes
+
+Stable: a script may rely on them. With `--json`, a failed command prints
+`{"error": {"kind", "message", "details", "hint", "exit_code"}}`. This page is generated from `toolkit/errors.py`.
+
+| code | error | when |
+|---|---|---|
+| 0 | | all is well |
+| 1 | | `toolkit key diff` found a difference |
+"""
+
+
+def generated_pages() -> Mapping[str, str]:
+    """Return the generated pages by file name."""
+    return {"recipe-reference.md": recipe_reference(), "exit-codes.md": exit_codes()}
+
+
+def recipe_reference() -> str:
+    """Return the reference of every key of a recipe."""
+    kinds = sources.available_sources()
+    return RECIPE_HEAD + recipe.schema_reference({kind: source.Base for kind, source in kinds.items()})
+
+
+def exit_codes() -> str:
+    """Return the table of exit codes."""
+    rows = [f"| {error.exit_code} | `{error.__name__}` | {_summary(error)} |" for error in all_errors()]
+    rows += [
+        f"| {INTERNAL_ERROR} | | a bug of toolkit: the traceback is in the log file that the message names |",
+        f"| {INTERRUPTED} | | interrupted from the keyboard |",
+    ]
+    return CODES_HEAD + "\n".join(rows) + "\n\n`toolkit run` ends with the code of the command that it became.\n"
+
+
+def _summary(error: type) -> str:
+    return " ".join((inspect.getdoc(error) or "").split("\n\n")[0].split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    for name, text in generated_pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,178 @@
+"""A whole project in small: a release wheel, a series, a recipe and checks that need no torch, for tests of the story.
+
+The wheel's fault is that `sample_npu.core.answer()` gives 41; the series makes it 42, and the witness looks at that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import packaging.tags
+
+from tests.wheels import make_wheel
+
+RECIPE = """\
+schema = 1
+description = "a sample"
+
+[target]
+python = ["{python_tag}"]
+platforms = ["{platform}"]
+torch = "{torch}"
+
+[[component]]
+name = "sample_npu"
+series = "sample_npu/1.0"
+
+[component.base]
+kind = "wheel"
+distribution = "sample_npu"
+version = "1.0"
+
+[env]
+SAMPLE_BACKEND = "small"
+
+[verify]
+checks = ["loads"]
+"""
+
+PATCH = """\
+From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+From: The toolkit authors <toolkit@example.invalid>
+Date: Tue, 1 Sep 2026 00:00:00 +0000
+Subject: [PATCH] sample: give the right answer
+
+Without it `answer()` is 41.
+
+Upstream-Status: Pending [a sample]
+Witness: answer
+---
+ sample_npu/core.py | 2 +-
+ 1 file changed, 1 insertion(+), 1 deletion(-)
+
+diff --git a/sample_npu/core.py b/sample_npu/core.py
+index 1111111..2222222 100644
+--- a/sample_npu/core.py
++++ b/sample_npu/core.py
+@@ -1,2 +1,2 @@
+ def answer():
+-    return 41
++    return 42
+"""
+
+CHECKS = {
+    "loads": {
+        "module": "verify.loads",
+        "group": "import",
+        "sides": ["overlay"],
+        "env": {},
+        "static": False,
+        "summary": "the package is imported from the overlay",
+    },
+    "answer": {
+        "module": "verify.answer",
+        "sides": ["base", "overlay"],
+        "witness": True,
+        "static": False,
+        "env": {},
+        "summary": "the answer is right",
+    },
+}
+
+LOADS = """\
+from verify.contract import failed, passed
+
+
+def check(request):
+    import sample_npu
+
+    if sample_npu.__file__.startswith(str(request.site)):
+        return passed("it comes from the overlay", file=sample_npu.__file__)
+    return failed("it comes from elsewhere", file=sample_npu.__file__)
+"""
+
+ANSWER = """\
+from verify.contract import failed, passed
+
+
+def check(request):
+    from sample_npu.core import answer
+
+    return passed("42") if answer() == 42 else failed(f"the answer is {answer()}")
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """A project at `root`; `environ` lets pip find its wheel in a folder, without an index."""
+
+    root: Path
+    wheel: Path
+    environ: dict[str, str]
+
+    @property
+    def patch(self) -> Path:
+        """The series' only patch."""
+        return self.root / "patches/sample_npu/1.0/0001-right-answer.patch"
+
+    @property
+    def overlays(self) -> Path:
+        """Where its overlays go."""
+        return self.root / "overlays"
+
+    def toolkit(self, *words: str) -> list[str]:
+        """Return the argv of a toolkit command on this project."""
+        return [sys.executable, "-m", "toolkit", *words]
+
+
+def make_sample(folder: Path, *, store: Path | None = None) -> Sample:
+    """Write the project below `folder`, its lock made for the wheel that it writes too."""
+    root = folder / "project"
+    tag = _own_tag()
+    platform = tag.platform
+    wheel = make_wheel(folder / "index", "sample_npu", tag=f"{tag.interpreter}-{tag.abi}-{platform}")
+    (root / "recipes").mkdir(parents=True)
+    recipe = RECIPE.format(python_tag=tag.interpreter, platform=platform, torch=_torch_version())
+    (root / "recipes/sample.toml").write_text(recipe, encoding="utf-8")
+    _write_verify(root / "verify")
+    patch = root / "patches/sample_npu/1.0/0001-right-answer.patch"
+    patch.parent.mkdir(parents=True)
+    patch.write_text(PATCH, encoding="utf-8")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "TOOLKIT_"))}
+    environ |= {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheel.parent),
+        "PIP_CONFIG_FILE": os.devnull,
+        "TOOLKIT_PROJECT": str(root),
+        "TOOLKIT_STORE": str(store or folder / "store"),
+        "TOOLKIT_RECIPE": "sample",
+        "PYTHONPATH": str(Path(__file__).parent.parent),
+    }
+    return Sample(root=root, wheel=wheel, environ=environ)
+
+
+def _write_verify(folder: Path) -> None:
+    """Write checks of our own beside the real verify's ways to run them."""
+    real = Path(__file__).parent.parent / "verify"
+    folder.mkdir()
+    for name in ("__init__.py", "__main__.py", "contract.py"):
+        (folder / name).write_bytes((real / name).read_bytes())
+    (folder / "checks.json").write_text(json.dumps(CHECKS), encoding="utf-8")
+    (folder / "loads.py").write_text(LOADS, encoding="utf-8")
+    (folder / "answer.py").write_text(ANSWER, encoding="utf-8")
+
+
+def _own_tag() -> packaging.tags.Tag:
+    return next(tag for tag in packaging.tags.sys_tags() if tag.platform.startswith("manylinux_2"))
+
+
+def _torch_version() -> str:
+    try:
+        return version("torch").partition("+")[0]
+    except PackageNotFoundError:
+        return "2.13.0"

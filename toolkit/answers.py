@@ -1,0 +1,161 @@
+"""What each command answers: the text for a person and the document for a program, made from the result's values.
+
+Pure: nothing is printed here. Imports only what a no-op run has imported already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolkit.model import Key, Lock, Overlay, Recipe, Series
+
+if TYPE_CHECKING:
+    from toolkit.store import StoreEntry
+
+ENV_FILE = "env.sh"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """One command's result in both forms; `document` is what `--json` prints."""
+
+    text: str
+    document: Any
+
+
+def describe_overlay(overlay: Overlay, folder: Path, *, did: Sequence[str], proof: dict[str, Any] | None) -> Answer:
+    """Say which overlay stands, what had to be done for it, and how to activate it; `proof` is its whole record."""
+    versions = ", ".join(f"{package.distribution} {package.version}" for package in overlay.packages)
+    done = f"{overlay.recipe}: {versions}" if did else f"{overlay.recipe}: nothing to do, {versions} stands and holds"
+    document = {
+        "recipe": overlay.recipe,
+        "key": overlay.key,
+        "target": str(overlay.target),
+        "overlay": str(overlay.root),
+        "site": str(overlay.site),
+        "env_file": str(folder / ENV_FILE),
+        "packages": [asdict(package) for package in overlay.packages],
+        "did": list(did),
+        "proof": str(overlay.root / "proof.json"),
+        **({} if proof is None else {"proof_record": proof}),
+    }
+    return Answer(text=f"{done}\nenv file: {folder / ENV_FILE}", document=document)
+
+
+def describe_other_target(overlay: Overlay) -> Answer:
+    """Say that an overlay is for another machine, and which wheels to take there."""
+    wheels = [str(overlay.root / "wheels" / package.wheel) for package in overlay.packages]
+    text = [
+        f"{overlay.recipe}: built for {overlay.target}, which cannot be loaded on this machine",
+        "not run: other platform; only the static checks were, prove the rest there with `toolkit verify`",
+        *(f"wheel: {wheel}" for wheel in wheels),
+    ]
+    return Answer(text="\n".join(text), document={"wheels": wheels})
+
+
+def describe_lock(lock: Lock, changed: Sequence[str]) -> Answer:
+    """Say which components of a lock are new."""
+    news = f"wrote {lock.path}: {', '.join(changed)}" if changed else f"{lock.path} is up to date"
+    return Answer(text=news, document={"recipe": lock.recipe, "lock": str(lock.path), "changed": list(changed)})
+
+
+def describe_key(key: Key, *, explain: bool) -> Answer:
+    """Give a key, with `explain` together with its inputs."""
+    inputs = dict(key.inputs)
+    width = max(map(len, inputs), default=0)
+    lines = [f"{name.ljust(width)}  {value}" for name, value in inputs.items()] if explain else []
+    return Answer(text="\n".join([key.digest, *lines]), document={"key": key.digest, "inputs": inputs})
+
+
+def describe_key_difference(difference: Sequence[tuple[str, str | None, str | None]]) -> Answer:
+    """List the inputs that differ between two keys."""
+    lines = [f"{name}\n  - {old or '(not there)'}\n  + {new or '(not there)'}" for name, old, new in difference]
+    document = [{"input": name, "old": old, "new": new} for name, old, new in difference]
+    return Answer(text="\n".join(lines) or "the keys are equal", document={"differences": document})
+
+
+def describe_entries(root: Path, entries: Sequence[StoreEntry]) -> Answer:
+    """List a store's entries with their sizes."""
+    total = sum(entry.size for entry in entries)
+    lines = [f"{entry.kind:10} {entry.key[:16]}  {_megabytes(entry.size):>10}" for entry in entries]
+    document = {
+        "store": str(root),
+        "bytes": total,
+        "entries": [{"kind": e.kind, "key": e.key, "bytes": e.size, "used": e.used} for e in entries],
+    }
+    return Answer(text="\n".join([*lines, f"{len(entries)} entries, {_megabytes(total)} in {root}"]), document=document)
+
+
+def describe_freed(root: Path, freed: int) -> Answer:
+    """Say what a clean-up freed."""
+    return Answer(text=f"freed {_megabytes(freed)} in {root}", document={"store": str(root), "freed_bytes": freed})
+
+
+def describe_bundle(file: Path, recipe: str, key: str, *, entries: int, new: int | None = None) -> Answer:
+    """Say what went into a bundle, or (with `new`) how much of one was new to the store."""
+    what = f"wrote {entries} entries" if new is None else f"brought in {new} of {entries} entries, every hash checked"
+    document = {"file": str(file), "recipe": recipe, "key": key, "entries": entries, "new": new}
+    return Answer(text=f"{file}: {what} of {recipe}, key {key[:16]}", document=document)
+
+
+def describe_recipes(recipes: Sequence[Recipe]) -> Answer:
+    """List recipes with what each is for."""
+    width = max((len(recipe.name) for recipe in recipes), default=0)
+    return Answer(
+        text="\n".join(f"{recipe.name.ljust(width)}  {recipe.description}" for recipe in recipes),
+        document=[{"name": recipe.name, "description": recipe.description} for recipe in recipes],
+    )
+
+
+def describe_recipe(recipe: Recipe, lock: Lock | None, series: Sequence[Series]) -> Answer:
+    """Show one recipe as it is after `extends`, its pins and its patches."""
+    contract = recipe.contract
+    lines = [
+        f"{recipe.name}: {recipe.description}",
+        f"python     {', '.join(contract.python_tags)}",
+        f"platforms  {', '.join(contract.platforms)}",
+        f"torch      {contract.torch}",
+        *(f"env        {name}={value}" for name, value in recipe.env.items()),
+        f"checks     {', '.join(recipe.checks)}",
+    ]
+    parts = []
+    for part, patches in zip(recipe.components, series, strict=True):
+        locked = lock.component(part.name) if lock else None
+        lines += [f"component  {part.name}: {part.base.identity}{'' if locked else ' (not locked)'}"]
+        lines += [f"  {patch.name}: {patch.subject} [{patch.witness}]" for patch in patches.patches]
+        parts.append(
+            {
+                "name": part.name,
+                "base": part.base.identity,
+                "locked": locked is not None,
+                "series": part.series,
+                "patches": [
+                    {"name": p.name, "subject": p.subject, "witness": p.witness, "sha256": p.sha256}
+                    for p in patches.patches
+                ],
+            }
+        )
+    document = {
+        "name": recipe.name,
+        "description": recipe.description,
+        "contract": asdict(contract),
+        "env": dict(recipe.env),
+        "checks": list(recipe.checks),
+        "components": parts,
+    }
+    return Answer(text="\n".join(lines), document=document)
+
+
+def describe_sysroot(root: Path, variables: dict[str, str]) -> Answer:
+    """Give a sysroot's path and the variables that put it to use, as shell lines."""
+    import shlex
+
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    return Answer(text="\n".join([f"# {root}", *lines]), document={"root": str(root), "variables": variables})
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"

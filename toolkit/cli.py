@@ -1,0 +1,456 @@
+"""The command line: parse, build the values, make one call, show the result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolkit import __version__
+from toolkit.errors import INTERNAL_ERROR, INTERRUPTED, ProofError, ToolkitError, UsageError
+from toolkit.options import (
+    DEFAULT_RECIPE,
+    checked_overlay,
+    common_options,
+    complete_recipe,
+    facts_of,
+    give,
+    interpreter_option,
+    make_console,
+    means_of,
+    plan_of,
+    project_of,
+    recipe_option,
+    store_of,
+    target_options,
+    work_options,
+)
+
+if TYPE_CHECKING:
+    from toolkit.envfile import Shell
+
+SHELLS = ("sh", "fish", "json", "dotenv", "github")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with the code of `docs/exit-codes.md`."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = cli.main(args=words, prog_name="toolkit", standalone_mode=False)
+    except click.exceptions.Abort:
+        code = INTERRUPTED
+    except click.ClickException as fault:
+        hint = f"see `{fault.ctx.command_path} --help`" if isinstance(fault, click.UsageError) and fault.ctx else ""
+        code = _show_error(UsageError(fault.format_message(), hint=hint), words)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except (ToolkitError, OSError) as fault:
+        code = _show_fault(fault, words)
+    except Exception as fault:  # whatever else comes up here is a bug of ours: keep its traceback, say one line
+        code = _show_bug(fault, words)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="toolkit")
+def cli() -> None:
+    """Turn a recipe of pinned bases and patches for torch_npu into a proven overlay.
+
+    \b
+    Example:  toolkit build --recipe dsv4-dvm-release
+              source overlays/dsv4-dvm-release/env.sh
+    """
+
+
+@cli.command()
+@recipe_option
+@target_options
+@work_options
+@common_options
+def build(recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, **options: Any) -> None:
+    """Build a recipe's overlay, prove it, and print its env file.
+
+    \b
+    Example:  toolkit build --recipe dsv4-dvm-release
+              toolkit build --python-tag cp312 --platform manylinux_2_28_aarch64
+    """
+    from toolkit import answers, current
+
+    console, project = make_console(options), project_of(options)
+    facts = facts_of(interpreter)
+    folder = current.recipe_folder(project, recipe)
+    if python_tag is None and platform is None and (standing := current.up_to_date(folder, facts)):
+        give(console, answers.describe_overlay(standing, folder.path, did=(), proof=None))
+        return
+    from toolkit import pipeline, prove
+
+    plan = plan_of(project, recipe, interpreter, python_tag, platform)
+    result = pipeline.build(plan, means_of(project, options), console, facts=facts)
+    record = prove.proof_document(result.proof)
+    made = answers.describe_overlay(result.overlay, result.folder.path, did=result.did, proof=record)
+    if plan.can_load:
+        give(console, made)
+    else:
+        other = answers.describe_other_target(result.overlay)
+        give(console, answers.Answer(text=other.text, document={**made.document, **other.document}))
+
+
+@cli.command()
+@click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be given again.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit XML file too.")
+@recipe_option
+@target_options
+@work_options
+@common_options
+def verify(
+    recipe: str, checks: tuple[str, ...], junit: Path | None, interpreter: Path | None,
+    python_tag: str | None, platform: str | None, **options: Any,
+) -> None:  # fmt: skip
+    """Prove the current overlay again; exit with 0 only if every required check came out as required.
+
+    \b
+    Example:  toolkit verify --recipe dsv4-dvm-release --check dvm-backend --json
+    """
+    from toolkit import pipeline, prove
+
+    console, project = make_console(options), project_of(options)
+    plan = plan_of(project, recipe, interpreter, python_tag, platform)
+    overlay, proof = pipeline.verify(plan, means_of(project, options), console, checks=checks)
+    if junit is not None:
+        prove.write_junit(proof, junit)
+    if options["as_json"]:
+        console.answer("", prove.proof_document(proof))
+        raise click.exceptions.Exit(0 if proof.ok else ProofError.exit_code)
+    pipeline.require_proof(proof, overlay.root / "proof.json")
+
+
+@cli.command()
+@click.option("--shell", type=click.Choice(SHELLS), default="sh", show_default=True, help="For whom.")
+@recipe_option
+@interpreter_option
+@common_options
+def env(recipe: str, shell: Shell, interpreter: Path | None, **options: Any) -> None:
+    """Print what activates the overlay, once its files are checked.
+
+    \b
+    Example:  eval "$(toolkit env)"
+              toolkit env --shell github >> "$GITHUB_ENV"
+    """
+    from toolkit import envfile
+
+    overlay = checked_overlay(recipe, interpreter, options)
+    chosen: Shell = "json" if options["as_json"] else shell
+    click.echo(envfile.render_for(chosen, overlay, os.environ), nl=False)
+
+
+@cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--host", is_flag=True, help="On a machine without an NPU: also with the host sysroot.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@recipe_option
+@interpreter_option
+@common_options
+def run(recipe: str, host: bool, command: tuple[str, ...], interpreter: Path | None, **options: Any) -> None:
+    """Run a command with the overlay active.
+
+    \b
+    Example:  toolkit run -- python train.py --steps 10
+    """
+    from toolkit import envfile
+    from toolkit.process import replace_process
+
+    overlay = checked_overlay(recipe, interpreter, options)
+    environ = envfile.activate(os.environ, envfile.activation_of(overlay))
+    if host:
+        from toolkit import pipeline
+
+        project = project_of(options)
+        plan = plan_of(project, recipe, interpreter, None, None)
+        environ |= pipeline.runtime_variables(plan, means_of(project, options), make_console(options))
+    replace_process(list(command), environ)
+
+
+@cli.command()
+@click.option("--upgrade", is_flag=True, help="Resolve every base again, not only what is missing or stale.")
+@recipe_option
+@common_options
+def lock(recipe: str, upgrade: bool, **options: Any) -> None:
+    """Resolve a recipe's bases to exact artifacts and write the lock beside it.
+
+    \b
+    Example:  toolkit lock --recipe dsv4-dvm-release
+    """
+    from toolkit import answers, resolve
+
+    console, project = make_console(options), project_of(options)
+    written, changed = resolve.resolve_recipe(project, recipe, upgrade=upgrade, environ=os.environ, stage=console.stage)
+    give(console, answers.describe_lock(written, changed))
+
+
+@cli.group(invoke_without_command=True)
+@recipe_option
+@target_options
+@common_options
+@click.pass_context
+def key(
+    context: click.Context, /, recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Print the digest over everything that goes into the overlay; nothing is downloaded for it.
+
+    \b
+    Example:  toolkit key --recipe dsv4-dvm-release
+              toolkit key explain
+    """
+    context.obj = options
+    if context.invoked_subcommand is None:
+        _show_key(recipe, interpreter, python_tag, platform, options, explain=False)
+
+
+@key.command("explain")
+@recipe_option
+@target_options
+@common_options
+def key_explain(
+    recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, **options: Any
+) -> None:
+    """List the inputs of the key.
+
+    \b
+    Example:  toolkit key explain --recipe dsv4-dvm-release --json > key.json
+    """
+    _show_key(recipe, interpreter, python_tag, platform, options, explain=True)
+
+
+@key.command("diff")
+@click.argument("old")
+@click.argument("new")
+@common_options
+def key_diff(old: str, new: str, **options: Any) -> None:
+    """Say which inputs differ between two keys; the exit code is 1 where any does.
+
+    Each of OLD and NEW is a recipe's name, the file of a `toolkit key explain --json`, or an overlay's folder.
+
+    \b
+    Example:  toolkit key diff key.json dsv4-dvm-release
+    """
+    from toolkit import answers, keyfile
+    from toolkit.model import key_difference
+
+    def read(name: str) -> Any:
+        found = keyfile.read_key(Path(name))
+        return found or plan_of(project_of(options), name, None, None, None).key
+
+    difference = key_difference(read(old), read(new))
+    give(make_console(options), answers.describe_key_difference(difference))
+    if difference:
+        raise click.exceptions.Exit(1)
+
+
+@cli.group()
+def cache() -> None:
+    """Look at, clean, export and import the store.
+
+    \b
+    Example:  toolkit cache export toolkit-cache.tar
+    """
+
+
+@cache.command("list")
+@common_options
+def cache_list(**options: Any) -> None:
+    """List the store's entries, least recently used first.
+
+    \b
+    Example:  toolkit cache list --json
+    """
+    from toolkit import answers
+
+    store = store_of(options)
+    give(make_console(options), answers.describe_entries(store.root, store.entries()))
+
+
+@cache.command("gc")
+@click.option("--days", default=30.0, show_default=True, type=click.FloatRange(0), help="Keep what was used since.")
+@common_options
+def cache_gc(days: float, **options: Any) -> None:
+    """Remove entries that were not used lately, and what killed runs left.
+
+    \b
+    Example:  toolkit cache gc --days 7
+    """
+    from toolkit import answers
+
+    store = store_of(options)
+    give(make_console(options), answers.describe_freed(store.root, store.collect(older_than=days * 86400)))
+
+
+@cache.command("export")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@recipe_option
+@target_options
+@common_options
+def cache_export(
+    file: Path, recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, **options: Any
+) -> None:
+    """Write a recipe's wheels, lock and manifest to one file that a CI cache can keep.
+
+    \b
+    Example:  toolkit cache export toolkit-cache.tar --recipe dsv4-dvm-release
+    """
+    from toolkit import answers, pipeline
+
+    project = project_of(options)
+    plan = plan_of(project, recipe, interpreter, python_tag, platform)
+    index = pipeline.export_cache(plan, means_of(project, options), file)
+    give(make_console(options), answers.describe_bundle(file, index.recipe, index.key, entries=len(index.entries)))
+
+
+@cache.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@common_options
+def cache_import(file: Path, **options: Any) -> None:
+    """Bring an exported file's wheels into the store, every hash checked.
+
+    \b
+    Example:  toolkit cache import toolkit-cache.tar
+    """
+    from toolkit import answers, bundle
+
+    index, new = bundle.import_bundle(store_of(options), file)
+    made = answers.describe_bundle(file, index.recipe, index.key, entries=len(index.entries), new=new)
+    give(make_console(options), made)
+
+
+@cli.group("recipe")
+def recipe_group() -> None:
+    """Look at the recipes.
+
+    \b
+    Example:  toolkit recipe list
+    """
+
+
+@recipe_group.command("list")
+@common_options
+def recipe_list(**options: Any) -> None:
+    """List the recipes with what each is for.
+
+    \b
+    Example:  toolkit recipe list
+    """
+    from toolkit import answers, plan, recipe
+
+    project = project_of(options)
+    found = [plan.read_recipe(project, name) for name in recipe.recipe_names(project.recipes)]
+    give(make_console(options), answers.describe_recipes(found))
+
+
+@recipe_group.command("show")
+@click.argument("name", default=DEFAULT_RECIPE, shell_complete=complete_recipe)
+@common_options
+def recipe_show(name: str, **options: Any) -> None:
+    """Show one recipe with `extends` resolved, its pins and its patches.
+
+    \b
+    Example:  toolkit recipe show dsv4-dvm-release --json
+    """
+    from toolkit import answers, plan
+
+    project = project_of(options)
+    shown = plan.read_recipe(project, name)
+    series = [plan.read_series(project, part) for part in shown.components]
+    give(make_console(options), answers.describe_recipe(shown, plan.standing_lock(project, shown), series))
+
+
+@cli.command()
+@recipe_option
+@target_options
+@work_options
+@common_options
+def sysroot(
+    recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, **options: Any
+) -> None:
+    """Make the host sysroot of a recipe's base and print its path and the variables that put it to use.
+
+    \b
+    Example:  toolkit sysroot --recipe dsv4-dvm-release --json
+    """
+    from toolkit import answers, pipeline
+    from toolkit import sysroot as room
+
+    console, project = make_console(options), project_of(options)
+    plan = plan_of(project, recipe, interpreter, python_tag, platform)
+    root = pipeline.obtain_sysroot(plan, means_of(project, options), console)
+    give(console, answers.describe_sysroot(root, room.sysroot_variables(root)))
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the shell's completion script.
+
+    \b
+    Example:  eval "$(toolkit completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(cli, {}, "toolkit", "_TOOLKIT_COMPLETE").source())
+
+
+def _show_key(
+    recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, options: dict[str, Any],
+    *, explain: bool,
+) -> None:  # fmt: skip
+    from toolkit import answers
+
+    plan = plan_of(project_of(options), recipe, interpreter, python_tag, platform)
+    give(make_console(options), answers.describe_key(plan.key, explain=explain))
+
+
+# --- failures ----------------------------------------------------------------------------------------------------
+
+
+def _show_fault(fault: ToolkitError | OSError, words: list[str]) -> int:
+    from toolkit.files import storage_error
+
+    if isinstance(fault, ToolkitError):
+        return _show_error(fault, words)
+    known = storage_error(fault)
+    return _show_error(known, words) if known else _show_bug(fault, words)
+
+
+def _show_error(fault: ToolkitError, words: list[str]) -> int:
+    from toolkit.report import Console
+
+    as_json = _asks_for_json(words)
+    Console(stdout=sys.stdout, stderr=sys.stderr, environ=os.environ, json_mode=as_json).error(fault)
+    return fault.exit_code
+
+
+def _show_bug(fault: Exception, words: list[str]) -> int:
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="toolkit-bug-", suffix=".log", delete=False) as stream:
+        stream.write(f"toolkit {__version__}, Python {sys.version}\n{words!r}\n\n")
+        traceback.print_exception(fault, file=stream)
+    what = f"unexpected {type(fault).__name__}: {fault}"
+    _show_error(ToolkitError(what, hint=f"a bug of toolkit; please report it with {stream.name}"), words)
+    return INTERNAL_ERROR
+
+
+def _asks_for_json(words: list[str]) -> bool:
+    return "--json" in (words[: words.index("--")] if "--" in words else words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The overlay that a recipe has now: where it lies, whether it still holds, whether there is anything to do.
+
+A no-op build and `toolkit env` go through here and nothing else, so nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit import manifest
+from toolkit.errors import OverlayError
+from toolkit.files import sha256_file, swap_symlink, write_atomic
+from toolkit.model import Overlay
+from toolkit.project import Project
+from toolkit.trace import changed_input, read_trace
+
+CURRENT = "current"
+GENERATIONS = "generations"
+TRACE_FILE = "built.json"
+PROOF_FILE = "proof.json"
+MANIFEST_FILE = "manifest.json"
+
+PROVE_AGAIN = "prove it again: toolkit verify, or build it again: toolkit build"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecipeFolder:
+    """`overlays/<recipe>/`: the generations of one recipe for one target."""
+
+    path: Path
+
+    @property
+    def trace(self) -> Path:
+        """The trace of the build that `current` points to."""
+        return self.path / TRACE_FILE
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever builds or proves here."""
+        return self.path / ".lock"
+
+    def generation(self, key: str) -> Path:
+        """The place of the generation with this key."""
+        return self.path / GENERATIONS / key[:16]
+
+    def current(self) -> Path | None:
+        """The generation that `current` points to, or None."""
+        try:
+            return self.path / os.readlink(self.path / CURRENT)
+        except OSError:
+            return None
+
+    def make_current(self, generation: Path, env_files: Mapping[str, str]) -> None:
+        """Point `current` at a finished generation, and each env file's name at the current one's."""
+        swap_symlink(self.path / CURRENT, os.path.relpath(generation, self.path))
+        for name in env_files:
+            swap_symlink(self.path / name, f"{CURRENT}/{name}")
+
+
+def recipe_folder(project: Project, recipe: str, *, other_target: str | None = None) -> RecipeFolder:
+    """Return a recipe's folder; a build for another machine has its own, so that it never becomes `current` here."""
+    name = Path(recipe).stem if recipe.endswith(".toml") else recipe
+    return RecipeFolder(path=project.overlays / (f"{name}.{other_target}" if other_target else name))
+
+
+def open_current(folder: RecipeFolder, *, full: bool = False) -> Overlay:
+    """Return the current overlay after checking its files; with `full`, every byte is read.
+
+    Raises OverlayError where there is none, or naming the files that are not what the manifest says.
+    """
+    generation = folder.current()
+    if generation is None or not generation.is_dir():
+        raise OverlayError(
+            f"there is no overlay in {folder.path}",
+            hint=f"build it: toolkit build --recipe {folder.path.name}",
+        )
+    manifest.verify_site(generation, full=full)
+    if not full:
+        _require_own_proof(generation)
+    return manifest.read_overlay(generation)
+
+
+def up_to_date(folder: RecipeFolder, facts: Mapping[str, str]) -> Overlay | None:
+    """Return the current overlay if all that it was made from is as it was and its files still hold, else None."""
+    trace = read_trace(folder.trace)
+    if trace is None or changed_input(trace, facts) is not None:
+        return None
+    generation = folder.current()
+    if generation is None or generation.name != trace.result.get("generation"):
+        return None
+    try:
+        return open_current(folder)
+    except OverlayError:
+        return None
+
+
+def _require_own_proof(generation: Path) -> None:
+    """Raise OverlayError unless the proof is there, holds, and is one of the files that the manifest lists now."""
+    try:
+        proof = json.loads((generation / PROOF_FILE).read_bytes())
+        proven, holds = proof["environment"]["manifest"], proof["ok"]
+    except (OSError, ValueError, KeyError, TypeError) as fault:
+        raise OverlayError(f"the overlay at {generation} has no proof that can be read", hint=PROVE_AGAIN) from fault
+    if proven != sha256_file(generation / MANIFEST_FILE):
+        raise OverlayError(f"the proof of the overlay at {generation} is one of other files", hint=PROVE_AGAIN)
+    if holds is not True:
+        raise OverlayError(f"the last proof of the overlay at {generation} failed", hint=PROVE_AGAIN)
+
+
+def write_env_files(generation: Path, env_files: Mapping[str, str]) -> None:
+    """Write a generation's env files, each in one step, only where they differ: they name its absolute place."""
+    for name, content in env_files.items():
+        path = generation / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != content:
+            write_atomic(path, content)

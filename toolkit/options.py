@@ -1,0 +1,176 @@
+"""The options that commands share, and the values that are made of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from toolkit import __version__
+from toolkit.errors import ToolkitError
+
+if TYPE_CHECKING:
+    from toolkit.answers import Answer
+    from toolkit.model import Overlay
+    from toolkit.pipeline import Means
+    from toolkit.plan import Plan
+    from toolkit.project import Project
+    from toolkit.report import Console
+    from toolkit.store import Store
+
+DEFAULT_RECIPE = "dsv4-dvm-release"
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def complete_recipe(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    from toolkit.project import find_project
+    from toolkit.recipe import recipe_names
+
+    try:
+        project = find_project(start=Path.cwd(), environ=os.environ)
+    except ToolkitError:
+        return []
+    return [name for name in recipe_names(project.recipes) if name.startswith(typed)]
+
+
+def common_options(command: Command) -> Command:
+    """Add what every command takes."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output."),
+        click.option("--project", type=click.Path(path_type=Path), envvar="TOOLKIT_PROJECT", help="Checkout to use."),
+        click.option("--overlays", type=click.Path(path_type=Path), help="Folder of the built overlays."),
+        click.option("--store", type=click.Path(path_type=Path), help="Folder of the store (TOOLKIT_STORE)."),
+        click.option("-v", "--verbose", count=True, help="Show more; twice shows every command that is run."),
+    ):
+        command = option(command)
+    return command
+
+
+def recipe_option(command: Command) -> Command:
+    """Add --recipe."""
+    return click.option(
+        "--recipe", default=DEFAULT_RECIPE, show_default=True, envvar="TOOLKIT_RECIPE", shell_complete=complete_recipe,
+        help="A recipe's name, or the path of its .toml file.",
+    )(command)  # fmt: skip
+
+
+def interpreter_option(command: Command) -> Command:
+    """Add --python."""
+    return click.option(
+        "--python", "interpreter", type=click.Path(path_type=Path), envvar="TOOLKIT_PYTHON",
+        help="The interpreter that will import the overlay; the one that runs toolkit if not given.",
+    )(command)  # fmt: skip
+
+
+def target_options(command: Command) -> Command:
+    """Add what says for which interpreter and machine."""
+    for option in (
+        click.option("--platform", help="Build for this platform tag, such as manylinux_2_28_aarch64."),
+        click.option("--python-tag", help="Build for this interpreter tag, such as cp312."),
+        interpreter_option,
+    ):
+        command = option(command)
+    return command
+
+
+def work_options(command: Command) -> Command:
+    """Add what says how a build or proof goes about its work."""
+    for option in (
+        click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Checks side by side."),
+        click.option("--time-limit", default=300.0, show_default=True, help="Seconds that a checking process gets."),
+        click.option("--offline", is_flag=True, help="Use the store only."),
+    ):
+        command = option(command)
+    return command
+
+
+# --- values from options -----------------------------------------------------------------------------------------
+
+
+def make_console(options: dict[str, Any]) -> Console:
+    from toolkit.report import Console
+
+    console = Console(stdout=sys.stdout, stderr=sys.stderr, environ=os.environ, json_mode=options["as_json"])
+    level = {0: logging.WARNING, 1: logging.INFO}.get(options["verbose"], logging.DEBUG)
+    logging.basicConfig(level=level, handlers=[console.logging_handler()], force=True)
+    return console
+
+
+def give(console: Console, answer: Answer) -> None:
+    console.answer(answer.text, answer.document)
+
+
+def project_of(options: dict[str, Any]) -> Project:
+    from toolkit.project import find_project
+
+    return find_project(start=Path.cwd(), environ=os.environ, root=options["project"], overlays=options["overlays"])
+
+
+def store_of(options: dict[str, Any]) -> Store:
+    from toolkit.store import Store, default_store
+
+    chosen: Path | None = options["store"]
+    return Store(chosen.absolute() if chosen else default_store(os.environ))
+
+
+def means_of(project: Project, options: dict[str, Any]) -> Means:
+    from toolkit.pipeline import Means
+
+    return Means(
+        project=project,
+        store=store_of(options),
+        environ=os.environ,
+        offline=options.get("offline", False),
+        time_limit=options.get("time_limit", 300.0),
+        jobs=options.get("jobs", 2),
+    )
+
+
+def plan_of(
+    project: Project, recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None
+) -> Plan:
+    from toolkit.plan import make_plan
+
+    return make_plan(
+        project=project,
+        name=recipe,
+        interpreter=interpreter_of(interpreter),
+        environ=os.environ,
+        python_tag=python_tag,
+        platform=platform,
+    )
+
+
+def checked_overlay(recipe: str, interpreter: Path | None, options: dict[str, Any]) -> Overlay:
+    """Return the current overlay once its files hold and it fits the interpreter."""
+    from toolkit import current
+
+    project = project_of(options)
+    facts = facts_of(interpreter)
+    folder = current.recipe_folder(project, recipe)
+    if standing := current.up_to_date(folder, facts):
+        return standing
+    from toolkit import target
+
+    overlay = current.open_current(folder)
+    target.require_fit(overlay, target.inspect_interpreter(interpreter_of(interpreter), env=os.environ), os.environ)
+    return overlay
+
+
+def interpreter_of(chosen: Path | None) -> Path:
+    return chosen or Path(sys.executable)
+
+
+def facts_of(interpreter: Path | None) -> dict[str, str]:
+    """Return what no input file holds and a later run must find unchanged to have nothing to do."""
+    return {
+        "toolkit": __version__,
+        "python": str(interpreter_of(interpreter).absolute()),
+        "ASCEND_HOME_PATH": os.environ.get("ASCEND_HOME_PATH", ""),
+    }

@@ -1,0 +1,343 @@
+"""The story: recipe -> locked bases -> patched trees -> wheels -> overlay -> proof, the stages in order.
+
+This module alone joins the stages; each takes the value that the one before it returned.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from toolkit import bundle, current, envfile, overlay, prove, repack, series, sysroot
+from toolkit.current import PROOF_FILE, RecipeFolder
+from toolkit.errors import OverlayError, ProofError, StoreError
+from toolkit.files import remove_tree, sha256_file, staged_directory, temporary_directory
+from toolkit.model import CheckResult, FetchedBase, Overlay, Progress, Proof, Runtime, Wheel, make_key
+from toolkit.plan import Plan, PlannedComponent, proof_key
+from toolkit.process import compose_env
+from toolkit.project import Project
+from toolkit.store import Store, hold_lock
+from toolkit.trace import record_trace, write_trace
+from toolkit.wheel import StoredWheel, read_wheel_record, write_wheel_record
+
+log = logging.getLogger(__name__)
+
+LOGS = "logs"
+SYSROOT = "sysroot"
+DEVICE_VARIABLES = ("ASCEND_", "ATB_", "HCCL_", "LD_LIBRARY_PATH", "TOOLCHAIN_HOME")
+"""What CANN's own set_env.sh sets and a process on a device needs, by name or prefix."""
+
+
+class Watcher(Protocol):
+    """Who is told how the work goes; `prefix` is the recipe, or recipe/component."""
+
+    def stage(self, prefix: str, text: str) -> None:
+        """A stage begins."""
+
+    def download(self, prefix: str, name: str) -> AbstractContextManager[Progress]:
+        """Bytes are about to arrive, perhaps."""
+
+    def check(self, prefix: str, result: CheckResult) -> None:
+        """A check came to its end."""
+
+    def proof(self, proof: Proof) -> None:
+        """All checks came to their end."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Means:
+    """What a build works with. `environ` is the caller's environment, of which children see only what they must.
+
+    `time_limit` is in seconds for each checking process; `jobs` are checking processes side by side.
+    """
+
+    project: Project
+    store: Store
+    environ: Mapping[str, str]
+    offline: bool = False
+    time_limit: float = prove.TIME_LIMIT
+    jobs: int = prove.JOBS
+
+    @property
+    def runtime(self) -> Runtime:
+        """Whether this is a machine with CANN, or one that gets the host sysroot."""
+        return "device" if sysroot.is_device(self.environ) else "host"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildResult:
+    """The overlay with its proof; `did` names the stages that had work to do, none where all stood already."""
+
+    overlay: Overlay
+    proof: Proof
+    folder: RecipeFolder
+    did: tuple[str, ...]
+
+
+def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str]) -> BuildResult:
+    """Build, prove and publish a recipe's overlay; `current` moves only to a generation whose proof holds.
+
+    `facts` are what no input file holds and a later run must find unchanged to have nothing to do.
+    """
+    plan.folder.path.mkdir(parents=True, exist_ok=True)
+    with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"):
+        wheels = [obtain_wheel(part, plan, means, watcher) for part in plan.components]
+        built, is_new = obtain_overlay(plan, wheels, watcher)
+        proof, is_proven_now = obtain_proof(plan, built, means, watcher)
+        if is_proven_now:
+            watcher.proof(proof)
+        require_proof(proof, built.root / PROOF_FILE)
+        publish(plan, built, facts)
+    did = [name for name, done in (("overlay", is_new), ("proof", is_proven_now)) if done]
+    return BuildResult(overlay=built, proof=proof, folder=plan.folder, did=tuple(did))
+
+
+def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...] = ()) -> tuple[Overlay, Proof]:
+    """Prove the current overlay again, every byte of it read; a whole proof replaces the one on disk."""
+    with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"):
+        standing = current.open_current(plan.folder, full=True)
+        proof = make_proof(plan, standing, means, watcher, checks=checks)
+        if not checks:
+            prove.write_proof(proof, standing.root / PROOF_FILE)
+    watcher.proof(proof)
+    return standing, proof
+
+
+# --- wheels ----------------------------------------------------------------------------------------------------
+
+
+def obtain_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher) -> StoredWheel:
+    """Return the component's patched wheel from the store, made there if need be."""
+
+    def make(folder: Path) -> None:
+        write_wheel_record(make_wheel(part, plan, means, watcher, folder), folder)
+
+    return read_wheel_record(means.store.obtain("wheel", part.key.digest, make))
+
+
+def make_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher, folder: Path) -> StoredWheel:
+    """Fetch the base, apply the series to it, and write the patched wheel into `folder`."""
+    prefix = f"{plan.recipe.name}/{part.component.name}"
+    base = fetch_base(part, plan, means, watcher)
+    watcher.stage(prefix, f"apply {len(part.series.patches)} patches to {base.file}")
+    with temporary_directory("toolkit-") as scratch:
+        tree = part.source.lay_out(base, part.series.paths, scratch / "base")
+        patched = series.apply_series(
+            part.series,
+            tree,
+            into=scratch / "patched",
+            accept_upstream=part.component.accept_upstream,
+            scratch=scratch,
+        )
+        watcher.stage(prefix, "write the patched wheel")
+        return repack.repack_wheel(patched, key=part.key, import_name=part.component.import_name, into=folder)
+
+
+def fetch_base(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher) -> FetchedBase:
+    """Bring a component's locked base into the store."""
+    with watcher.download(f"{plan.recipe.name}/{part.component.name}", f"the base for {plan.target}") as progress:
+        return part.source.fetch(
+            part.locked,
+            component=part.component.name,
+            target=plan.target,
+            store=means.store,
+            offline=means.offline,
+            env=means.environ,
+            progress=progress,
+        )
+
+
+# --- overlay ---------------------------------------------------------------------------------------------------
+
+
+def obtain_overlay(plan: Plan, wheels: Sequence[StoredWheel], watcher: Watcher) -> tuple[Overlay, bool]:
+    """Return the generation with the plan's key and whether it was made now; one that no longer holds is made anew."""
+    generation = plan.folder.generation(plan.key.digest)
+    if generation.exists() and not _still_holds(generation):
+        remove_tree(generation)
+    if is_new := not generation.exists():
+        watcher.stage(plan.recipe.name, "lay out the overlay")
+        generation.parent.mkdir(parents=True, exist_ok=True)
+        with staged_directory(generation) as aside:
+            overlay.build_overlay(
+                aside,
+                recipe=plan.recipe.name,
+                key=plan.key,
+                wheels=[stored.wheel for stored in wheels],
+                target=plan.target,
+                contract=plan.recipe.contract,
+                env=plan.recipe.env,
+            )
+    built = overlay.read_overlay(generation)
+    current.write_env_files(generation, envfile.render_all(built))
+    return built, is_new
+
+
+def _still_holds(generation: Path) -> bool:
+    try:
+        overlay.verify_site(generation)
+    except OverlayError as fault:
+        log.warning("%s; building it again", fault.message)
+        return False
+    return True
+
+
+def publish(plan: Plan, built: Overlay, facts: Mapping[str, str]) -> None:
+    """Make a proven generation the current one, and note what it was made from."""
+    plan.folder.make_current(built.root, envfile.render_all(built))
+    trace = record_trace(
+        files=(*plan.inputs, *plan.interpreter.files),
+        folders=plan.input_folders,
+        facts=facts,
+        result={"generation": built.root.name, "key": plan.key.digest},
+    )
+    write_trace(trace, plan.folder.trace)
+
+
+# --- proof -----------------------------------------------------------------------------------------------------
+
+
+def obtain_proof(plan: Plan, built: Overlay, means: Means, watcher: Watcher) -> tuple[Proof, bool]:
+    """Return the generation's proof and whether it was made now; only one that holds is used again."""
+    standing = _standing_proof(plan, built, means)
+    if standing is not None:
+        return standing, False
+    proof = make_proof(plan, built, means, watcher)
+    prove.write_proof(proof, built.root / PROOF_FILE)
+    return proof, True
+
+
+def make_proof(plan: Plan, built: Overlay, means: Means, watcher: Watcher, *, checks: tuple[str, ...] = ()) -> Proof:
+    """Run the checks in fresh interpreters, each witness on the unpatched base as well; `checks` narrows them."""
+    witnesses = tuple(name for name in plan.witnesses if not checks or name in checks)
+    base_site = obtain_base_site(plan, means, watcher) if plan.can_load and witnesses else built.site
+    variables = runtime_variables(plan, means, watcher) if plan.can_load else {}
+    watcher.stage(plan.recipe.name, "prove it in fresh interpreters")
+    with temporary_directory("toolkit-proof-") as scratch:
+        proof = prove.prove(
+            overlay=built,
+            base_site=base_site,
+            verify_folder=means.project.verify,
+            interpreter=plan.interpreter,
+            runtime=means.runtime,
+            runtime_env=variables,
+            wanted=checks or plan.recipe.checks,
+            witnesses=witnesses,
+            upstream=plan.upstream_witnesses,
+            can_load=plan.can_load,
+            scratch=scratch,
+            logs=built.root / LOGS,
+            environ=means.environ,
+            timeout=means.time_limit,
+            jobs=means.jobs,
+            on_result=lambda result: watcher.check(plan.recipe.name, result),
+        )
+    wanted = proof_key(plan, means.project, means.runtime, plan.recipe.checks).digest
+    facts = {"proof_key": wanted, "manifest": sha256_file(built.manifest)}
+    return replace(proof, environment={**proof.environment, **facts})
+
+
+def require_proof(proof: Proof, path: Path) -> None:
+    """Raise ProofError naming the required checks that did not come out as wanted."""
+    if proof.ok:
+        return
+    wrong = [result for result in proof.results if result.required and not result.ok]
+    raise ProofError(
+        f"{len(wrong)} required check(s) of {proof.recipe!r} did not come out as required",
+        details=[f"{one.name} on the {one.side}: {one.status}, wanted {one.wanted}: {one.detail}" for one in wrong],
+        hint=f"the evidence is in {path}",
+    )
+
+
+def _standing_proof(plan: Plan, built: Overlay, means: Means) -> Proof | None:
+    try:
+        proof = prove.read_proof(built.root / PROOF_FILE)
+    except ProofError:
+        return None
+    wanted = proof_key(plan, means.project, means.runtime, plan.recipe.checks).digest
+    is_of_these_files = proof.environment.get("manifest") == sha256_file(built.manifest)
+    return proof if proof.ok and is_of_these_files and proof.environment.get("proof_key") == wanted else None
+
+
+# --- what a proof runs on --------------------------------------------------------------------------------------
+
+
+def obtain_base_site(plan: Plan, means: Means, watcher: Watcher) -> Path:
+    """Return the unpatched bases, laid out in the store as an overlay of their own: the negative control's ground."""
+    digests = [(part.component.name, part.source.artifact_digest(part.locked, plan.target)) for part in plan.components]
+    key = make_key([*digests, ("logic/overlay", overlay.LOGIC_VERSION)])
+
+    def make(folder: Path) -> None:
+        bases = [_as_wheel(part, fetch_base(part, plan, means, watcher)) for part in plan.components]
+        watcher.stage(plan.recipe.name, "lay out the unpatched base")
+        overlay.build_overlay(
+            folder,
+            recipe=f"{plan.recipe.name} (unpatched)",
+            key=key,
+            wheels=bases,
+            target=plan.target,
+            contract=plan.recipe.contract,
+            env={},
+        )
+
+    entry = means.store.obtain("base-site", key.digest, make)
+    try:
+        overlay.verify_site(entry)
+    except OverlayError as fault:
+        raise StoreError(f"store entry {entry} is damaged: {fault.message}", hint="remove that folder") from fault
+    return entry / "site"
+
+
+def runtime_variables(plan: Plan, means: Means, watcher: Watcher) -> dict[str, str]:
+    """Return the variables that let the packages load here: the device's own, or the host sysroot's."""
+    if means.runtime == "device":
+        return {name: value for name, value in means.environ.items() if name.startswith(DEVICE_VARIABLES)}
+    if not sysroot.is_needed(obtain_base_site(plan, means, watcher)):
+        return {}
+    return sysroot.sysroot_variables(obtain_sysroot(plan, means, watcher))
+
+
+def obtain_sysroot(plan: Plan, means: Means, watcher: Watcher) -> Path:
+    """Return the host sysroot of the recipe's bases, generated in the store if need be."""
+    site = obtain_base_site(plan, means, watcher)
+    environ = compose_env(means.environ)
+    identity = sysroot.compiler_identity("cc", env=environ, cwd=site)
+
+    def make(folder: Path) -> None:
+        watcher.stage(plan.recipe.name, "generate the host sysroot")
+        sysroot.build_sysroot(site=site, into=folder / SYSROOT, env=environ)
+
+    key = make_key([("site", site.parent.name), ("logic/sysroot", sysroot.SYSROOT_VERSION), ("compiler", identity)])
+    return means.store.obtain(SYSROOT, key.digest, make) / SYSROOT
+
+
+def _as_wheel(part: PlannedComponent, base: FetchedBase) -> Wheel:
+    return Wheel(
+        component=part.component.name,
+        distribution=base.distribution,
+        import_name=part.component.import_name,
+        version=base.version,
+        path=base.path,
+        sha256=base.digest,
+        key=base.digest,
+        patches=(),
+    )
+
+
+# --- a bundle for CI caches ------------------------------------------------------------------------------------
+
+
+def export_cache(plan: Plan, means: Means, file: Path) -> bundle.Index:
+    """Write what a build of the recipe takes from the store to one file: bases and patched wheels."""
+    entries = [("wheel", part.key.digest) for part in plan.components]
+    entries += [("base", part.source.artifact_digest(part.locked, plan.target)) for part in plan.components]
+    lock = means.project.lock_path(plan.recipe.files[0])
+    manifest = plan.folder.generation(plan.key.digest) / "manifest.json"
+    extra = {f"lock/{lock.name}": lock} | ({"manifest.json": manifest} if manifest.is_file() else {})
+    return bundle.export_bundle(
+        means.store, file, recipe=plan.recipe.name, key=plan.key.digest, entries=entries, extra=extra
+    )

@@ -1,0 +1,114 @@
+"""Where a run's recipes, patches, checks and overlays lie.
+
+A checkout's own folders take the place of those that travel inside the installed package, as its recipes refer to its
+own series and checks. Kept light: a no-op run imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import UsageError
+
+MARKS = ("recipes", "patches")
+"""A folder that holds both of these is a checkout."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Project:
+    """The places of one run; in `recipes` and `patches` the first folder that has a name wins."""
+
+    root: Path | None
+    recipes: tuple[Path, ...]
+    patches: tuple[Path, ...]
+    verify: Path
+    overlays: Path
+
+    def series_names(self) -> list[str]:
+        """List the series that a recipe may name, as `<component>/<line>`."""
+        return sorted(
+            {
+                f"{line.parent.name}/{line.name}"
+                for folder in self.patches
+                for line in folder.glob("*/*")
+                if line.is_dir()
+            }
+        )
+
+    def series_folder(self, name: str) -> Path:
+        """Return a series' folder; UsageError where no patches folder has it."""
+        for folder in self.patches:
+            if (folder / name).is_dir():
+                return folder / name
+        raise UsageError(f"no series {name!r} in {', '.join(map(str, self.patches))}")
+
+    def lock_path(self, recipe_file: Path) -> Path:
+        """Return the place of a recipe's lock: beside it."""
+        return recipe_file.with_suffix(".lock")
+
+
+def find_project(
+    *, start: Path, environ: Mapping[str, str], root: Path | None = None, overlays: Path | None = None
+) -> Project:
+    """Find the checkout at or above `start` (or at `root`), and what the package carries; UsageError for a wrong root.
+
+    Overlays go to `overlays`, else TOOLKIT_OVERLAYS, else the checkout's `overlays/`, else the user's data folder.
+    """
+    if root is not None and not _is_checkout(root):
+        raise UsageError(
+            f"{root} is no toolkit checkout", hint=f"expected folders {' and '.join(MARKS)} there; see --project"
+        )
+    checkout = root.absolute() if root else find_checkout(start)
+    data = _packaged_data()
+    home = checkout or data
+    if home is None:
+        raise UsageError("no recipes found", hint="run in a checkout, or name one with --project DIR")
+    return Project(
+        root=checkout,
+        recipes=(home / "recipes",),
+        patches=(home / "patches",),
+        verify=_verify_folder([home, *([data] if data else [])]),
+        overlays=overlays.absolute() if overlays else _overlays_folder(checkout, environ),
+    )
+
+
+def find_checkout(start: Path) -> Path | None:
+    """Return the nearest folder at or above `start` that is a checkout."""
+    here = start.absolute()
+    return next((place for place in (here, *here.parents) if _is_checkout(place)), None)
+
+
+def _is_checkout(place: Path) -> bool:
+    return all((place / mark).is_dir() for mark in MARKS)
+
+
+def _verify_folder(roots: Sequence[Path]) -> Path:
+    for place in roots:
+        if (place / "verify" / "checks.json").is_file():
+            return place / "verify"
+    raise UsageError(
+        f"no verify/checks.json in {', '.join(map(str, roots))}",
+        hint="the checkout is not whole; clone it again, or name another with --project DIR",
+    )
+
+
+def _packaged_data() -> Path | None:
+    """Return what the installed package carries; an editable install has the checkout that it points to instead."""
+    from importlib.resources import files
+
+    package = Path(str(files("toolkit")))
+    if (package / "data" / "recipes").is_dir():
+        return package / "data"
+    return package.parent if _is_checkout(package.parent) else None
+
+
+def _overlays_folder(checkout: Path | None, environ: Mapping[str, str]) -> Path:
+    if chosen := environ.get("TOOLKIT_OVERLAYS"):
+        return Path(chosen).absolute()
+    if checkout is not None:
+        return checkout / "overlays"
+    from platformdirs import user_data_path
+
+    return user_data_path("toolkit", appauthor=False) / "overlays"

@@ -1,0 +1,98 @@
+"""What a finished build was made from, so that the next run can see at once that there is nothing to do.
+
+A verifying trace: every input file with its signature and hash, and every folder with the names in it. Where all
+still hold, the same inputs would give the same result. Standard library only: this is the no-op's whole path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.files import file_signature, sha256_file, write_atomic
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trace:
+    """One finished build: its inputs by path, the facts that no file holds, and what it led to.
+
+    `files` maps a path to [signature, sha256], `folders` a path to the names in it; `facts` are compared as they are.
+    """
+
+    files: Mapping[str, tuple[list[int], str]]
+    folders: Mapping[str, list[str]]
+    facts: Mapping[str, str]
+    result: Mapping[str, str]
+
+
+def record_trace(
+    *, files: Iterable[Path], folders: Iterable[Path], facts: Mapping[str, str], result: Mapping[str, str]
+) -> Trace:
+    """Take the inputs' state down as it is now."""
+    return Trace(
+        files={str(path): (list(file_signature(path.stat())), sha256_file(path)) for path in files},
+        folders={str(path): _names(str(path)) for path in folders},
+        facts=dict(facts),
+        result=dict(result),
+    )
+
+
+def write_trace(trace: Trace, path: Path) -> None:
+    """Write a trace in one step."""
+    body = {
+        "schema": SCHEMA,
+        "files": trace.files,
+        "folders": trace.folders,
+        "facts": trace.facts,
+        "result": trace.result,
+    }
+    write_atomic(path, json.dumps(body, indent=1, sort_keys=True) + "\n")
+
+
+def read_trace(path: Path) -> Trace | None:
+    """Read a trace; None where there is none that can be used, which only means that the work is looked at again."""
+    try:
+        body = json.loads(path.read_bytes())
+        if body["schema"] != SCHEMA:
+            return None
+        return Trace(
+            files={path: (list(signature), str(digest)) for path, (signature, digest) in body["files"].items()},
+            folders={path: list(names) for path, names in body["folders"].items()},
+            facts=dict(body["facts"]),
+            result=dict(body["result"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def changed_input(trace: Trace, facts: Mapping[str, str]) -> str | None:
+    """Name the first input that is not as it was, or None where all are."""
+    for name, value in facts.items():
+        if trace.facts.get(name) != value:
+            return name
+    for path, names in trace.folders.items():
+        if _names(path) != names:
+            return path
+    for path, (signature, digest) in trace.files.items():
+        if not _is_unchanged(path, signature, digest):
+            return path
+    return None
+
+
+def _is_unchanged(path: str, signature: list[int], digest: str) -> bool:
+    try:
+        return list(file_signature(os.stat(path))) == signature or sha256_file(path) == digest
+    except OSError:
+        return False
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name != "__pycache__")
+    except OSError:
+        return []
