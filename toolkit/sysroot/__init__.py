@@ -18,7 +18,15 @@ from pathlib import Path
 
 from toolkit.sysroot.compiler import compiler_identity
 
-__all__ = ["SYSROOT_VERSION", "Sysroot", "build_sysroot", "compiler_identity", "is_device", "is_needed", "sysroot_variables"]
+__all__ = [
+    "SYSROOT_VERSION",
+    "Sysroot",
+    "build_sysroot",
+    "compiler_identity",
+    "is_device",
+    "is_needed",
+    "sysroot_variables",
+]
 
 MARK = "toolkit-sysroot.json"
 """The file that tells our own sysroot from a CANN home."""
