@@ -6,6 +6,7 @@ Builds the default recipe in a scratch folder of its own, times each promise in 
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import re
@@ -96,7 +97,6 @@ def make_ground(folder: Path) -> tuple[Ground, Row]:
 
 def measure_repack(ground: Ground) -> Iterator[Row]:
     """(a) Patch and repack the release wheel, against unpacking it, editing it and packing it."""
-    work = ground.folder / "repack"
     patched = ground.folder / "patched"
     changed = changed_files()
     for name in changed:
@@ -110,8 +110,14 @@ def measure_repack(ground: Ground) -> Iterator[Row]:
         "run('pack', str(tree), '-d', str(work))"
     )
     pair = compare(
-        emptied(work, [PYTHON, "-m", "bench.steps", "repack", str(ground.base), str(patched), str(work)]),
-        emptied(work, [PYTHON, "-c", edit, str(ground.base), str(patched), str(work)]),
+        in_new_folder(
+            ground.folder / "repack/ours",
+            lambda work: [PYTHON, "-m", "bench.steps", "repack", str(ground.base), str(patched), str(work)],
+        ),
+        in_new_folder(
+            ground.folder / "repack/theirs",
+            lambda work: [PYTHON, "-c", edit, str(ground.base), str(patched), str(work)],
+        ),
         env=in_checkout(ground),
         runs=3,
     )
@@ -127,11 +133,15 @@ def measure_repack(ground: Ground) -> Iterator[Row]:
 
 def measure_overlay(ground: Ground) -> Iterator[Row]:
     """(b) Lay an overlay out from a stored wheel, manifest and all, against pip into a folder."""
-    place = ground.folder / "laid"
     pip = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--disable-pip-version-check"]
     pair = compare(
-        emptied(place, [PYTHON, "-m", "bench.steps", "overlay", str(ground.patched), str(place / "overlay")]),
-        emptied(place, [*pip, "--target", str(place / "site"), str(ground.patched)]),
+        in_new_folder(
+            ground.folder / "laid/ours",
+            lambda place: [PYTHON, "-m", "bench.steps", "overlay", str(ground.patched), str(place / "overlay")],
+        ),
+        in_new_folder(
+            ground.folder / "laid/theirs", lambda place: [*pip, "--target", str(place / "site"), str(ground.patched)]
+        ),
         env=in_checkout(ground),
     )
     yield Row(
@@ -212,13 +222,17 @@ def always(words: list[str]) -> Callable[[], list[str]]:
     return lambda: words
 
 
-def emptied(folder: Path, words: list[str]) -> Callable[[], list[str]]:
-    """Return a step that empties `folder` before each run, outside the clock."""
+def in_new_folder(parent: Path, words: Callable[[Path], list[str]]) -> Callable[[], list[str]]:
+    """Return a step that works in a folder of its own each time.
+
+    Nothing is removed before the end: ext4 makes new files slowly for a while after many were removed.
+    """
+    numbers = itertools.count()
 
     def step() -> list[str]:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = parent / str(next(numbers))
         folder.mkdir(parents=True)
-        return words
+        return words(folder)
 
     return step
 
