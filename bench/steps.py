@@ -8,10 +8,10 @@ from pathlib import Path
 
 def repack(base: Path, patched: Path, into: Path) -> None:
     """Write `base` with the files of `patched` in it as a new wheel."""
-    from toolkit.archive import open_wheel
     from toolkit.files import sha256_file
     from toolkit.model import AppliedPatch, ChangedFile, FetchedBase, PatchedTree, Series, SourceTree, Target, make_key
     from toolkit.repack import repack_wheel
+    from toolkit.wheels.archive import open_wheel
 
     names = sorted(str(path.relative_to(patched)) for path in patched.rglob("*") if path.is_file())
     with open_wheel(base) as archive:

@@ -22,7 +22,7 @@ import msgspec
 from toolkit.errors import ArchiveError, HashMismatchError, StoreError
 from toolkit.files import copy_hashed, safe_relative_path, sha256_bytes, sha256_file
 from toolkit.store import Store
-from toolkit.wheel import RECORD_FILE, read_wheel_record
+from toolkit.wheels.stored import RECORD_FILE, read_wheel_record
 
 INDEX = "bundle.json"
 SCHEMA = 1

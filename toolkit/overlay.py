@@ -18,7 +18,7 @@ from toolkit.manifest import read_overlay, rehash_manifest, seal_site, verify_si
 from toolkit.model import Contract, Key, ManifestEntry, Overlay, OverlayPackage, Target, Wheel
 
 if TYPE_CHECKING:
-    from toolkit.archive import WheelArchive
+    from toolkit.wheels.archive import WheelArchive
 
 __all__ = [
     "LOGIC_VERSION",
@@ -90,8 +90,10 @@ def lay_site(wheels: Sequence[Wheel], site: Path) -> LaidSite:
     """Lay the wheels' files out below `site`, each hashed as it is written, and list them by path."""
     from contextlib import ExitStack
 
-    from toolkit.archive import open_wheel  # Not needed, and not light enough, to check an overlay that is there.
-    from toolkit.record import record_problems
+    from toolkit.wheels.archive import (
+        open_wheel,  # Not needed, and not light enough, to check an overlay that is there.
+    )
+    from toolkit.wheels.record import record_problems
 
     entries: list[ManifestEntry] = []
     findings: list[str] = []
@@ -108,7 +110,7 @@ def lay_site(wheels: Sequence[Wheel], site: Path) -> LaidSite:
 
 def _plan_places(archives: Sequence[WheelArchive]) -> list[dict[str, str]]:
     """Return for each wheel where its members go, after making sure that no two go to one place."""
-    from toolkit.zipread import find_clash
+    from toolkit.wheels.zipread import find_clash
 
     owners: dict[str, str] = {}
     plans = []
@@ -155,7 +157,7 @@ def _keep_wheel(wheel: Wheel, folder: Path) -> None:
 
 
 def _package(wheel: Wheel) -> OverlayPackage:
-    from toolkit.versions import base_version_of
+    from toolkit.wheels.versions import base_version_of
 
     return OverlayPackage(
         component=wheel.component,

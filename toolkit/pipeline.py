@@ -22,7 +22,7 @@ from toolkit.process import compose_env
 from toolkit.project import Project
 from toolkit.store import Store, hold_lock
 from toolkit.trace import record_trace, write_trace
-from toolkit.wheel import StoredWheel, read_wheel_record, write_wheel_record
+from toolkit.wheels.stored import StoredWheel, read_wheel_record, write_wheel_record
 
 log = logging.getLogger(__name__)
 

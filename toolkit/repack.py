@@ -17,14 +17,14 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from toolkit.archive import WheelArchive, open_wheel
 from toolkit.errors import RepackError
 from toolkit.files import PART_PREFIX, sha256_bytes, sha256_file
 from toolkit.model import ChangedFile, Key, PatchedTree, Wheel
-from toolkit.record import RECORD, SIGNATURES, FileDigest, format_record, record_problems
-from toolkit.versions import patched_version
-from toolkit.wheel import StoredWheel
-from toolkit.zipwrite import ZipWriter
+from toolkit.wheels.archive import WheelArchive, open_wheel
+from toolkit.wheels.record import RECORD, SIGNATURES, FileDigest, format_record, record_problems
+from toolkit.wheels.stored import StoredWheel
+from toolkit.wheels.versions import patched_version
+from toolkit.wheels.zipwrite import ZipWriter
 
 LOGIC_VERSION = "1"
 """Part of every wheel's key: raise it when the same inputs would give other bytes."""

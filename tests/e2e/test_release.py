@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import RECIPE, ROOT, Place
-from toolkit.archive import open_wheel
 from toolkit.manifest import read_overlay, rehash_manifest
+from toolkit.wheels.archive import open_wheel
 
 pytestmark = pytest.mark.e2e
 

@@ -16,7 +16,7 @@ from tests.sample import Sample, make_sample
 from toolkit.files import PART_PREFIX, sha256_file
 from toolkit.manifest import read_overlay, rehash_manifest, verify_site
 from toolkit.model import make_key
-from toolkit.wheel import read_wheel_record
+from toolkit.wheels.stored import read_wheel_record
 
 
 @pytest.fixture(scope="module")

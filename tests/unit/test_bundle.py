@@ -18,7 +18,7 @@ from toolkit.errors import ArchiveError, HashMismatchError, StoreError, ToolkitE
 from toolkit.files import sha256_bytes
 from toolkit.model import Key, Wheel, make_key
 from toolkit.store import Store
-from toolkit.wheel import RECORD_FILE, StoredWheel, write_wheel_record
+from toolkit.wheels.stored import RECORD_FILE, StoredWheel, write_wheel_record
 
 KEY = make_key([("base", "wheel:aa"), ("platform", "manylinux_2_28_x86_64")])
 BASE = b"the base's bytes" * 100

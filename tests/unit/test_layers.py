@@ -21,8 +21,8 @@ RUNGS = (
     (0.0, ("", "errors", "model")),
     (1.0, ("process", "files")),
     # what rooms of the next two rungs are made of
-    (1.5, ("platforms", "record", "schema", "versions", "zipread", "zipwrite")),
-    (2.0, ("archive", "git", "manifest", "project", "registry", "store", "tables", "trace", "wheel")),
+    (1.5, ("platforms", "schema")),
+    (2.0, ("git", "manifest", "project", "registry", "store", "trace", "wheels")),
     # the stages, and what stands beside them
     (3.0, ("recipe", "lock", "sources", "series", "repack", "overlay", "sysroot", "prove", "target", "bundle")),
     (3.0, ("envfile", "keyfile", "answers", "report")),
@@ -249,7 +249,7 @@ def sample(source: str, name: str = "toolkit.store") -> Module:
         pytest.param("from toolkit.errors import StoreError", [], id="a lower room"),
         pytest.param("import json, os.path", [], id="no room"),
         pytest.param("from toolkit import __version__", [], id="the package itself"),
-        pytest.param("from toolkit.wheel import x", ["toolkit.store:1: rung 2.0 imports toolkit.wheel on rung 2.0"],
+        pytest.param("from toolkit.git import x", ["toolkit.store:1: rung 2.0 imports toolkit.git on rung 2.0"],
                      id="a room beside it"),
         pytest.param("import toolkit.cli", ["toolkit.store:1: rung 2.0 imports toolkit.cli on rung 6.0"],
                      id="a higher one"),

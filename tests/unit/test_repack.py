@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.wheels import Content, make_wheel, patched_tree, record_hash
-from toolkit.archive import open_wheel
 from toolkit.errors import RepackError
 from toolkit.files import sha256_file
 from toolkit.model import AppliedPatch, ApplyStatus, PatchedTree, Target, make_key
 from toolkit.repack import repack_wheel, wheel_file_name
-from toolkit.wheel import StoredWheel
+from toolkit.wheels.archive import open_wheel
+from toolkit.wheels.stored import StoredWheel
 
 KEY = make_key([("patch", "0001")])
 VERSION = f"1.0+p1.k{KEY.short}"

@@ -13,7 +13,6 @@ from msgspec import Meta
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version as ParsedVersion
 
-from toolkit.archive import open_wheel
 from toolkit.errors import FetchError, HashMismatchError, LockError, SourceError, StoreError
 from toolkit.files import copy_hashed, remove_tree, sha256_file
 from toolkit.model import Contract, FetchedBase, Progress, SourceTree, Target
@@ -21,6 +20,7 @@ from toolkit.platforms import accepts_any, accepts_wheel
 from toolkit.registry import NoWheel, PublishedWheel, download_wheel, find_wheel, require_pip
 from toolkit.schema import Platform, PythonTag, Sha256, Version
 from toolkit.store import Store
+from toolkit.wheels.archive import open_wheel
 
 log = logging.getLogger(__name__)
 

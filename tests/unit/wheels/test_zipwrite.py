@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-from toolkit import zipwrite
-from toolkit.zipwrite import ZipWriter
+from toolkit.wheels import zipwrite
+from toolkit.wheels.zipwrite import ZipWriter
 
 FILES = {"a/b.py": b"one\n" * 100, "a/größe.txt": b"", "run": b"\0\1"}
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.wheels import add_members, make_wheel, record_hash, write_members
-from toolkit import zipread
-from toolkit.archive import WheelMetadata, open_wheel
 from toolkit.errors import SourceError
 from toolkit.files import sha256_bytes
+from toolkit.wheels import zipread
+from toolkit.wheels.archive import WheelMetadata, open_wheel
 
 HINT = "do not use this file; pin another artifact"
 
@@ -376,7 +376,7 @@ def test_a_large_member_takes_constant_memory(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, files={"sample/large.so": b"0123456789abcdef" * (100 << 16)})
     script = (
         "import pathlib, resource, sys\n"
-        "from toolkit.archive import open_wheel\n"
+        "from toolkit.wheels.archive import open_wheel\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10\n"
         "before = peak()\n"
         "with open_wheel(pathlib.Path(sys.argv[1])) as archive:\n"

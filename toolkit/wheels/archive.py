@@ -18,8 +18,8 @@ from packaging.version import InvalidVersion, Version
 
 from toolkit.errors import SourceError
 from toolkit.files import available_cores
-from toolkit.record import RECORD, FileDigest, RecordLine, parse_record, record_problems
-from toolkit.zipread import Member, content_pieces, raw_pieces, read_members, refusal
+from toolkit.wheels.record import RECORD, FileDigest, RecordLine, parse_record, record_problems
+from toolkit.wheels.zipread import Member, content_pieces, raw_pieces, read_members, refusal
 
 WANTED = ("METADATA", "WHEEL", RECORD)
 NO_WHEEL = "it is no wheel, or a damaged one"

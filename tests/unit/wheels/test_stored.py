@@ -11,7 +11,7 @@ import pytest
 from toolkit.errors import StoreError
 from toolkit.files import sha256_file
 from toolkit.model import AppliedPatch, Wheel, make_key
-from toolkit.wheel import RECORD_FILE, StoredWheel, read_wheel_record, write_wheel_record
+from toolkit.wheels.stored import RECORD_FILE, StoredWheel, read_wheel_record, write_wheel_record
 
 KEY = make_key([("base", "wheel:aa"), ("platform", "manylinux_2_28_x86_64")])
 FILE = "sample-1.0+p1.kaabbccdd-py3-none-any.whl"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from toolkit.errors import RepackError
-from toolkit.versions import base_version_of, patched_version
+from toolkit.wheels.versions import base_version_of, patched_version
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,17 @@ import msgspec
 
 from toolkit.errors import RecipeError, UsageError
 from toolkit.model import Base, Component, Contract, Recipe
+from toolkit.recipe.tables import (
+    ComponentTable,
+    RecipeTable,
+    TargetTable,
+    VerifyTable,
+    Vocabulary,
+    component_index,
+    components,
+    shape_faults,
+    word_faults,
+)
 from toolkit.schema import (
     Fault,
     FileStem,
@@ -28,17 +39,6 @@ from toolkit.schema import (
     key_table,
     parse_toml,
     shown_path,
-)
-from toolkit.tables import (
-    ComponentTable,
-    RecipeTable,
-    TargetTable,
-    VerifyTable,
-    Vocabulary,
-    component_index,
-    components,
-    shape_faults,
-    word_faults,
 )
 
 SUFFIX = ".toml"

@@ -1,0 +1,1 @@
+"""Wheel files: read safely, written the same way every time, true about themselves."""
