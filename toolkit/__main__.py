@@ -1,5 +1,5 @@
 """Run the command line as `python -m toolkit`."""
 
-from toolkit.cli import main
+from toolkit.quick import main
 
 main()

@@ -13,12 +13,11 @@ import click
 from toolkit import __version__
 from toolkit.errors import INTERNAL_ERROR, INTERRUPTED, ProofError, ToolkitError, UsageError
 from toolkit.options import (
-    DEFAULT_RECIPE,
     checked_overlay,
     common_options,
     complete_recipe,
-    facts_of,
     give,
+    interpreter_of,
     interpreter_option,
     make_console,
     means_of,
@@ -29,6 +28,7 @@ from toolkit.options import (
     target_options,
     work_options,
 )
+from toolkit.project import DEFAULT_RECIPE
 
 if TYPE_CHECKING:
     from toolkit.envfile import Shell
@@ -84,9 +84,10 @@ def build(recipe: str, interpreter: Path | None, python_tag: str | None, platfor
     from toolkit import answers, current
 
     console, project = make_console(options), project_of(options)
-    facts = facts_of(interpreter)
     folder = current.recipe_folder(project, recipe)
-    if python_tag is None and platform is None and (standing := current.up_to_date(folder, facts)):
+    facts = current.facts_of(project, folder, recipe, str(interpreter_of(interpreter)), os.environ)
+    if python_tag is None and platform is None and current.up_to_date(folder, facts):
+        standing = current.open_current(folder)
         give(console, answers.describe_overlay(standing, folder.path, did=(), proof=None))
         return
     from toolkit import pipeline, prove

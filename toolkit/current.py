@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from toolkit import manifest
+from toolkit import __version__, manifest
 from toolkit.errors import OverlayError
 from toolkit.files import sha256_file, swap_symlink, write_atomic
-from toolkit.model import Overlay
 from toolkit.project import Project
-from toolkit.trace import changed_input, read_trace
+from toolkit.trace import Trace, changed_input, read_trace
+
+if TYPE_CHECKING:
+    from toolkit.model import Overlay
 
 CURRENT = "current"
 GENERATIONS = "generations"
@@ -24,11 +26,14 @@ TRACE_FILE = "built.json"
 PROOF_FILE = "proof.json"
 MANIFEST_FILE = "manifest.json"
 
+BUILD_ANSWER = "build"
+ENV_ANSWER = "env"
+"""What a trace's result keeps: what these two commands say while nothing changes."""
+
 PROVE_AGAIN = "prove it again: toolkit verify, or build it again: toolkit build"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecipeFolder:
+class RecipeFolder(NamedTuple):
     """`overlays/<recipe>/`: the generations of one recipe for one target."""
 
     path: Path
@@ -72,30 +77,52 @@ def open_current(folder: RecipeFolder, *, full: bool = False) -> Overlay:
 
     Raises OverlayError where there is none, or naming the files that are not what the manifest says.
     """
+    return manifest.read_overlay(_checked_generation(folder, full=full))
+
+
+def facts_of(
+    project: Project, folder: RecipeFolder, recipe: str, interpreter: str, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what no input file holds and a later run must find unchanged to have nothing to do."""
+    return {
+        "toolkit": __version__,
+        "project": str(project.root),
+        "folder": str(folder.path),
+        "recipe": recipe,
+        "python": os.path.abspath(interpreter),
+        "ASCEND_HOME_PATH": environ.get("ASCEND_HOME_PATH", ""),
+    }
+
+
+def up_to_date(folder: RecipeFolder, facts: Mapping[str, str]) -> Trace | None:
+    """Return the trace of the current overlay where a build would have nothing to do, else None.
+
+    That is: nothing that it was made from was changed, its files hold, and so does its proof.
+    """
+    try:
+        return unchanged(folder, facts) if _checked_generation(folder) else None
+    except OverlayError:
+        return None
+
+
+def unchanged(folder: RecipeFolder, facts: Mapping[str, str]) -> Trace | None:
+    """Return the current overlay's trace where all that it was made from is as it was, the interpreter included."""
+    trace, generation = read_trace(folder.trace), folder.current()
+    if trace is None or generation is None or generation.name != trace.result.get("generation"):
+        return None
+    return trace if changed_input(trace, facts) is None else None
+
+
+def _checked_generation(folder: RecipeFolder, *, full: bool = False) -> Path:
     generation = folder.current()
     if generation is None or not generation.is_dir():
         raise OverlayError(
-            f"there is no overlay in {folder.path}",
-            hint=f"build it: toolkit build --recipe {folder.path.name}",
+            f"there is no overlay in {folder.path}", hint=f"build it: toolkit build --recipe {folder.path.name}"
         )
     manifest.verify_site(generation, full=full)
     if not full:
         _require_own_proof(generation)
-    return manifest.read_overlay(generation)
-
-
-def up_to_date(folder: RecipeFolder, facts: Mapping[str, str]) -> Overlay | None:
-    """Return the current overlay if all that it was made from is as it was and its files still hold, else None."""
-    trace = read_trace(folder.trace)
-    if trace is None or changed_input(trace, facts) is not None:
-        return None
-    generation = folder.current()
-    if generation is None or generation.name != trace.result.get("generation"):
-        return None
-    try:
-        return open_current(folder)
-    except OverlayError:
-        return None
+    return generation
 
 
 def _require_own_proof(generation: Path) -> None:

@@ -9,9 +9,7 @@ import contextlib
 import errno
 import hashlib
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -93,6 +91,8 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
     """Write a file aside and move it into place; on failure the old one stays as it was."""
     raw = content.encode("utf-8") if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
+    import tempfile
+
     descriptor, aside = tempfile.mkstemp(prefix=PART_PREFIX, dir=path.parent)
     try:
         with open(descriptor, "wb") as stream:
@@ -137,6 +137,8 @@ def staged_directory(final: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def temporary_directory(prefix: str) -> Iterator[Path]:
     """Yield a private folder under the system's temporary one, removed afterwards."""
+    import tempfile
+
     path = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield path
@@ -146,6 +148,8 @@ def temporary_directory(prefix: str) -> Iterator[Path]:
 
 def remove_tree(path: Path) -> None:
     """Remove a folder with all below it, read-only folders included; nothing there is no error."""
+    import shutil
+
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():

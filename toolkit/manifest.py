@@ -18,13 +18,14 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import OverlayError
 from toolkit.files import FileSignature, sha256_bytes, sha256_files, tree_signatures, write_atomic
-from toolkit.model import Contract, Key, ManifestEntry, Overlay, OverlayPackage, Target
+
+if TYPE_CHECKING:
+    from toolkit.model import Key, ManifestEntry, Overlay
 
 SCHEMA = 1
 SEAL = "seal.json"
@@ -37,6 +38,8 @@ BUILD_AGAIN = "build it again: toolkit build --recipe NAME"
 
 def write_manifest(overlay: Overlay, key: Key, files: Iterable[ManifestEntry], findings: Sequence[str]) -> None:
     """Write an overlay's manifest; nothing in it depends on where the overlay lies."""
+    from dataclasses import asdict
+
     body = {
         "schema": SCHEMA,
         "recipe": overlay.recipe,
@@ -55,6 +58,8 @@ def write_manifest(overlay: Overlay, key: Key, files: Iterable[ManifestEntry], f
 
 def read_overlay(root: Path) -> Overlay:
     """Read an overlay from its manifest; OverlayError where that is missing, garbled or of another schema."""
+    from toolkit.model import Contract, Overlay, OverlayPackage, Target
+
     raw = _parse(root, _read(root))
     try:
         return Overlay(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from toolkit import __version__
 from toolkit.errors import ToolkitError
+from toolkit.project import DEFAULT_RECIPE, find_project
 
 if TYPE_CHECKING:
     from toolkit.answers import Answer
@@ -23,13 +23,10 @@ if TYPE_CHECKING:
     from toolkit.report import Console
     from toolkit.store import Store
 
-DEFAULT_RECIPE = "dsv4-dvm-release"
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def complete_recipe(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
-    from toolkit.project import find_project
     from toolkit.recipe import recipe_names
 
     try:
@@ -107,8 +104,6 @@ def give(console: Console, answer: Answer) -> None:
 
 
 def project_of(options: dict[str, Any]) -> Project:
-    from toolkit.project import find_project
-
     return find_project(start=Path.cwd(), environ=os.environ, root=options["project"], overlays=options["overlays"])
 
 
@@ -152,25 +147,16 @@ def checked_overlay(recipe: str, interpreter: Path | None, options: dict[str, An
     from toolkit import current
 
     project = project_of(options)
-    facts = facts_of(interpreter)
     folder = current.recipe_folder(project, recipe)
-    if standing := current.up_to_date(folder, facts):
-        return standing
-    from toolkit import target
-
     overlay = current.open_current(folder)
-    target.require_fit(overlay, target.inspect_interpreter(interpreter_of(interpreter), env=os.environ), os.environ)
+    facts = current.facts_of(project, folder, recipe, str(interpreter_of(interpreter)), os.environ)
+    if not current.unchanged(folder, facts):
+        from toolkit import target
+
+        found = target.inspect_interpreter(interpreter_of(interpreter), env=os.environ)
+        target.require_fit(overlay, found, os.environ)
     return overlay
 
 
 def interpreter_of(chosen: Path | None) -> Path:
     return chosen or Path(sys.executable)
-
-
-def facts_of(interpreter: Path | None) -> dict[str, str]:
-    """Return what no input file holds and a later run must find unchanged to have nothing to do."""
-    return {
-        "toolkit": __version__,
-        "python": str(interpreter_of(interpreter).absolute()),
-        "ASCEND_HOME_PATH": os.environ.get("ASCEND_HOME_PATH", ""),
-    }

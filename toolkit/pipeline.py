@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from toolkit import bundle, current, envfile, overlay, prove, repack, series, sysroot
+from toolkit import answers, bundle, current, envfile, overlay, prove, repack, series, sysroot
 from toolkit.current import PROOF_FILE, RecipeFolder
 from toolkit.errors import OverlayError, ProofError, StoreError
 from toolkit.files import remove_tree, sha256_file, staged_directory, temporary_directory
@@ -21,7 +21,7 @@ from toolkit.plan import Plan, PlannedComponent, proof_key
 from toolkit.process import compose_env
 from toolkit.project import Project
 from toolkit.store import Store, hold_lock
-from toolkit.trace import record_trace, write_trace
+from toolkit.trace import write_trace
 from toolkit.wheels.stored import StoredWheel, read_wheel_record, write_wheel_record
 
 log = logging.getLogger(__name__)
@@ -187,15 +187,14 @@ def _still_holds(generation: Path) -> bool:
 
 
 def publish(plan: Plan, built: Overlay, facts: Mapping[str, str]) -> None:
-    """Make a proven generation the current one, and note what it was made from."""
+    """Make a proven generation the current one; note what it was made from, and what to say while that stands."""
     plan.folder.make_current(built.root, envfile.render_all(built))
-    trace = record_trace(
-        files=(*plan.inputs, *plan.interpreter.files),
-        folders=plan.input_folders,
-        facts=facts,
-        result={"generation": built.root.name, "key": plan.key.digest},
-    )
-    write_trace(trace, plan.folder.trace)
+    result = {
+        "generation": built.root.name,
+        current.BUILD_ANSWER: answers.describe_overlay(built, plan.folder.path, did=(), proof=None).text,
+        current.ENV_ANSWER: envfile.render("sh", envfile.activation_of(built)),
+    }
+    write_trace(plan.trace._replace(facts=facts, result=result), plan.folder.trace)
 
 
 # --- proof -----------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from toolkit.model import (
     make_key,
 )
 from toolkit.project import Project
+from toolkit.trace import Trace, record_trace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +42,10 @@ class PlannedComponent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What a build will do. `can_load` says whether the interpreter can import the result on this machine."""
+    """What a build will do. `can_load` says whether the interpreter can import the result on this machine.
+
+    `trace` is the state of all input files as the plan was made: what is edited during the build is not in it.
+    """
 
     recipe: Recipe
     interpreter: Interpreter
@@ -50,8 +54,7 @@ class Plan:
     components: tuple[PlannedComponent, ...]
     key: Key
     folder: RecipeFolder
-    inputs: tuple[Path, ...]
-    input_folders: tuple[Path, ...]
+    trace: Trace
 
     @property
     def witnesses(self) -> tuple[str, ...]:
@@ -93,7 +96,6 @@ def make_plan(
         target.require_torch(found, wanted.contract)
     parts = tuple(_plan_component(part, locked, chosen, project) for part in wanted.components)
     _require_known_witnesses(parts, project)
-    folders = tuple(project.series_folder(part.series) for part in wanted.components if part.series)
     return Plan(
         recipe=wanted,
         interpreter=found,
@@ -102,8 +104,13 @@ def make_plan(
         components=parts,
         key=make_key(_overlay_inputs(wanted, chosen, parts)),
         folder=recipe_folder(project, wanted.name, other_target=None if can_load else str(chosen)),
-        inputs=tuple(_input_files(wanted, locked, parts, project)),
-        input_folders=(*folders, project.verify),
+        trace=record_trace(
+            files=(*_input_files(wanted, locked, parts, project), *found.files),
+            folders=(
+                *(project.series_folder(part.series) for part in wanted.components if part.series),
+                project.verify,
+            ),
+        ),
     )
 
 

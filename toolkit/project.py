@@ -6,19 +6,23 @@ own series and checks. Kept light: a no-op run imports it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from toolkit.errors import UsageError
+
+DEFAULT_RECIPE = "dsv4-dvm-release"
 
 MARKS = ("recipes", "patches")
 """A folder that holds both of these is a checkout."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Project:
-    """The places of one run; in `recipes` and `patches` the first folder that has a name wins."""
+class Project(NamedTuple):
+    """The places of one run; in `recipes` and `patches` the first folder that has a name wins.
+
+    A named tuple, as are the other values of a no-op run: importing dataclasses would take it 10 ms.
+    """
 
     root: Path | None
     recipes: tuple[Path, ...]
@@ -61,15 +65,14 @@ def find_project(
             f"{root} is no toolkit checkout", hint=f"expected folders {' and '.join(MARKS)} there; see --project"
         )
     checkout = root.absolute() if root else find_checkout(start)
-    data = _packaged_data()
-    home = checkout or data
+    home = checkout or _packaged_data()
     if home is None:
         raise UsageError("no recipes found", hint="run in a checkout, or name one with --project DIR")
     return Project(
         root=checkout,
         recipes=(home / "recipes",),
         patches=(home / "patches",),
-        verify=_verify_folder([home, *([data] if data else [])]),
+        verify=_verify_folder(home),
         overlays=overlays.absolute() if overlays else _overlays_folder(checkout, environ),
     )
 
@@ -84,12 +87,15 @@ def _is_checkout(place: Path) -> bool:
     return all((place / mark).is_dir() for mark in MARKS)
 
 
-def _verify_folder(roots: Sequence[Path]) -> Path:
-    for place in roots:
-        if (place / "verify" / "checks.json").is_file():
-            return place / "verify"
+def _verify_folder(home: Path) -> Path:
+    """Return the home's own checks; a folder of recipes and patches alone is proven by the package's."""
+    if (home / "verify" / "checks.json").is_file():
+        return home / "verify"
+    data = _packaged_data()
+    if data is not None and (data / "verify" / "checks.json").is_file():
+        return data / "verify"
     raise UsageError(
-        f"no verify/checks.json in {', '.join(map(str, roots))}",
+        f"there is no verify/checks.json in {home}, nor in the installed package",
         hint="the checkout is not whole; clone it again, or name another with --project DIR",
     )
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from toolkit.files import file_signature, sha256_file, write_atomic
 
 SCHEMA = 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Trace:
+class Trace(NamedTuple):
     """One finished build: its inputs by path, the facts that no file holds, and what it led to.
 
     `files` maps a path to [signature, sha256], `folders` a path to the names in it; `facts` are compared as they are.
@@ -31,14 +30,18 @@ class Trace:
 
 
 def record_trace(
-    *, files: Iterable[Path], folders: Iterable[Path], facts: Mapping[str, str], result: Mapping[str, str]
+    *,
+    files: Iterable[Path],
+    folders: Iterable[Path],
+    facts: Mapping[str, str] | None = None,
+    result: Mapping[str, str] | None = None,
 ) -> Trace:
-    """Take the inputs' state down as it is now."""
+    """Take the inputs' state down as it is now; facts and result can be filled in when the build is done."""
     return Trace(
         files={str(path): (list(file_signature(path.stat())), sha256_file(path)) for path in files},
         folders={str(path): _names(str(path)) for path in folders},
-        facts=dict(facts),
-        result=dict(result),
+        facts=dict(facts or {}),
+        result=dict(result or {}),
     )
 
 

@@ -1,0 +1,62 @@
+"""The two commands that are run all the time, answered at once where nothing is to be done.
+
+Starting the whole command line costs more than the work of a build that has nothing to do. So `toolkit build` and
+`toolkit env`, with at most `--recipe`, are tried here first; whatever is not plain sailing (another option, a changed
+input, an overlay that does not hold) is left to `toolkit.cli`, which does the same and can say what is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from toolkit import current
+from toolkit.errors import ToolkitError
+from toolkit.project import DEFAULT_RECIPE, find_project
+
+ANSWERS = {"build": current.BUILD_ANSWER, "env": current.ENV_ANSWER}
+
+OTHERS_SAY = ("TOOLKIT_PYTHON",)
+"""Variables that stand for options which are not looked at here."""
+
+
+def main() -> None:
+    """Answer if that can be done at once, else run the command line."""
+    answer = quick_answer(sys.argv[1:], os.environ)
+    if answer is None:
+        from toolkit.cli import main as run_command_line
+
+        run_command_line()
+        return
+    sys.stdout.write(answer if answer.endswith("\n") else f"{answer}\n")
+    sys.stdout.flush()
+
+
+def quick_answer(words: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """Return what `build` or `env` prints where the overlay stands unchanged and holds; None for anything else."""
+    recipe = _asked_recipe(words, environ)
+    if recipe is None:
+        return None
+    try:
+        root = environ.get("TOOLKIT_PROJECT")
+        project = find_project(start=Path.cwd(), environ=environ, root=Path(root) if root else None)
+        folder = current.recipe_folder(project, recipe)
+        facts = current.facts_of(project, folder, recipe, sys.executable, environ)
+        trace = current.up_to_date(folder, facts)
+    except (ToolkitError, OSError):
+        return None
+    return trace.result.get(ANSWERS[words[0]]) if trace else None
+
+
+def _asked_recipe(words: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    if not words or words[0] not in ANSWERS or any(environ.get(name) for name in OTHERS_SAY):
+        return None
+    if len(words) == 1:
+        return environ.get("TOOLKIT_RECIPE") or DEFAULT_RECIPE
+    return words[2] if len(words) == 3 and words[1] == "--recipe" else None
+
+
+if __name__ == "__main__":
+    main()
