@@ -14,6 +14,7 @@ from toolkit.model import Key, Lock, Overlay, Recipe, Series
 
 if TYPE_CHECKING:
     from toolkit.store import StoreEntry
+    from toolkit.wheels.stored import StoredWheel
 
 ENV_FILE = "env.sh"
 
@@ -43,6 +44,11 @@ def describe_overlay(overlay: Overlay, folder: Path, *, did: Sequence[str], proo
         **({} if proof is None else {"proof_record": proof}),
     }
     return Answer(text=f"{done}\nenv file: {folder / ENV_FILE}", document=document)
+
+
+def describe_patches(wheels: Sequence[StoredWheel]) -> dict[str, Any]:
+    """Say how each patch of each component went in."""
+    return {stored.wheel.component: [asdict(patch) for patch in stored.applied] for stored in wheels}
 
 
 def describe_other_target(overlay: Overlay) -> Answer:

@@ -96,11 +96,12 @@ def build(recipe: str, interpreter: Path | None, python_tag: str | None, platfor
     result = pipeline.build(plan, means_of(project, options), console, facts=facts)
     record = prove.proof_document(result.proof)
     made = answers.describe_overlay(result.overlay, result.folder.path, did=result.did, proof=record)
+    document = {**made.document, "patches": answers.describe_patches(result.wheels)}
     if plan.can_load:
-        give(console, made)
+        give(console, answers.Answer(text=made.text, document=document))
     else:
         other = answers.describe_other_target(result.overlay)
-        give(console, answers.Answer(text=other.text, document={**made.document, **other.document}))
+        give(console, answers.Answer(text=other.text, document={**document, **other.document}))
 
 
 @cli.command()

@@ -113,12 +113,18 @@ def unchanged(folder: RecipeFolder, facts: Mapping[str, str]) -> Trace | None:
     return trace if changed_input(trace, facts) is None else None
 
 
-def _checked_generation(folder: RecipeFolder, *, full: bool = False) -> Path:
+def require_generation(folder: RecipeFolder) -> Path:
+    """Return the generation that `current` points to; OverlayError where there is none."""
     generation = folder.current()
     if generation is None or not generation.is_dir():
         raise OverlayError(
             f"there is no overlay in {folder.path}", hint=f"build it: toolkit build --recipe {folder.path.name}"
         )
+    return generation
+
+
+def _checked_generation(folder: RecipeFolder, *, full: bool = False) -> Path:
+    generation = require_generation(folder)
     manifest.verify_site(generation, full=full)
     if not full:
         _require_own_proof(generation)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Protocol
 
 from toolkit import answers, bundle, current, envfile, overlay, prove, repack, series, sysroot
@@ -27,6 +28,7 @@ from toolkit.wheels.stored import StoredWheel, read_wheel_record, write_wheel_re
 log = logging.getLogger(__name__)
 
 LOGS = "logs"
+DETAIL_LENGTH = 200
 SYSROOT = "sysroot"
 DEVICE_VARIABLES = ("ASCEND_", "ATB_", "HCCL_", "LD_LIBRARY_PATH", "TOOLCHAIN_HOME")
 """What CANN's own set_env.sh sets and a process on a device needs, by name or prefix."""
@@ -72,6 +74,7 @@ class Means:
 class BuildResult:
     """The overlay with its proof; `did` names the stages that had work to do, none where all stood already."""
 
+    wheels: tuple[StoredWheel, ...]
     overlay: Overlay
     proof: Proof
     folder: RecipeFolder
@@ -93,11 +96,12 @@ def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str
         require_proof(proof, built.root / PROOF_FILE)
         publish(plan, built, facts)
     did = [name for name, done in (("overlay", is_new), ("proof", is_proven_now)) if done]
-    return BuildResult(overlay=built, proof=proof, folder=plan.folder, did=tuple(did))
+    return BuildResult(wheels=tuple(wheels), overlay=built, proof=proof, folder=plan.folder, did=tuple(did))
 
 
 def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...] = ()) -> tuple[Overlay, Proof]:
     """Prove the current overlay again, every byte of it read; a whole proof replaces the one on disk."""
+    current.require_generation(plan.folder)
     with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"):
         standing = current.open_current(plan.folder, full=True)
         proof = make_proof(plan, standing, means, watcher, checks=checks)
@@ -114,9 +118,19 @@ def obtain_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher: Watc
     """Return the component's patched wheel from the store, made there if need be."""
 
     def make(folder: Path) -> None:
-        write_wheel_record(make_wheel(part, plan, means, watcher, folder), folder)
+        made = make_wheel(part, plan, means, watcher, folder)
+        write_wheel_record(made, folder)
+        for line in remarks_on(made):
+            watcher.stage(f"{plan.recipe.name}/{part.component.name}", line)
 
     return read_wheel_record(means.store.obtain("wheel", part.key.digest, make))
+
+
+def remarks_on(stored: StoredWheel) -> list[str]:
+    """Say what a person should know of how a wheel was made: patches that moved or were skipped, a wrong RECORD."""
+    moved = [f"{one.name} went in at another line: {'; '.join(one.offsets)}" for one in stored.applied if one.offsets]
+    skipped = [f"{one.name} is skipped, the base has it already" for one in stored.applied if one.status == "upstream"]
+    return [*moved, *skipped, *stored.findings]
 
 
 def make_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher, folder: Path) -> StoredWheel:
@@ -247,7 +261,10 @@ def require_proof(proof: Proof, path: Path) -> None:
     wrong = [result for result in proof.results if result.required and not result.ok]
     raise ProofError(
         f"{len(wrong)} required check(s) of {proof.recipe!r} did not come out as required",
-        details=[f"{one.name} on the {one.side}: {one.status}, wanted {one.wanted}: {one.detail}" for one in wrong],
+        details=[
+            f"{one.name} on the {one.side}: {one.status}, wanted {one.wanted}: {shorten(one.detail, DETAIL_LENGTH)}"
+            for one in wrong
+        ],
         hint=f"the evidence is in {path}",
     )
 

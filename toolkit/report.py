@@ -193,7 +193,7 @@ class _Screen:
             progress.TextColumn("{task.description}", markup=False), progress.BarColumn(), progress.DownloadColumn(),
             progress.TransferSpeedColumn(), progress.TimeRemainingColumn(),
         )  # fmt: skip
-        with progress.Progress(*columns, console=self._console()) as bars:
+        with progress.Progress(*columns, console=self._console(), transient=True) as bars:
             task = bars.add_task(label, total=None)
             yield lambda done, total: bars.update(task, completed=done, total=total)
 
@@ -233,16 +233,19 @@ class _Handler(logging.Handler):
 
 @contextlib.contextmanager
 def _quarter_lines(label: str, screen: _Screen) -> Iterator[Progress]:
-    told = 0
+    """Say nothing until bytes come: what is in the store already is no download."""
+    told = -1
 
     def progress(done: int, total: int | None) -> None:
         nonlocal told
+        if told < 0:
+            screen.say(label)
+            told = 0
         quarter = done * QUARTERS // total if total else 0
         if total and quarter > told:
             told = quarter
             screen.say(f"{label}: {100 * quarter // QUARTERS}% of {total / MEGABYTE:.1f} MB")
 
-    screen.say(label)
     yield progress
 
 
@@ -274,4 +277,5 @@ def _indented(text: str) -> list[str]:
 
 
 def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
+    """Return what fits beside a check's name; the whole stands in the table and in the proof."""
+    return textwrap.shorten(text.partition("\n")[0], REASON_LENGTH, placeholder=" ...")

@@ -35,13 +35,14 @@ RUNGS = (
     # its face
     (5.9, ("options",)),
     (6.0, ("cli",)),
+    (6.1, ("quick",)),
     (7.0, ("__main__",)),
 )
 """Rung, and the rooms on it: a module or package directly below `toolkit`; "" is `toolkit/__init__.py`."""
 
 STARTS_PROCESSES = {"process"}
 USES_GIT = {"git"}
-PRINTS = {"cli", "report"}
+PRINTS = {"cli", "quick", "report"}
 
 PROCESS_MODULES = {"subprocess", "multiprocessing", "pty", "pexpect"}
 PROCESS_CALLS = ("exec", "spawn", "posix_spawn", "fork", "system", "popen", "create_subprocess")

@@ -200,6 +200,6 @@ def test_a_checkout_without_its_checks_is_refused(installed: Path, checkout: Pat
     (checkout / "verify" / "checks.json").unlink()
 
     assert show_project(installed, checkout, own_places) == [
-        f"no verify/checks.json in {checkout}",
+        f"there is no verify/checks.json in {checkout}, nor in the installed package",
         "the checkout is not whole; clone it again, or name another with --project DIR",
     ]
