@@ -70,7 +70,8 @@ def prove(
     `base_site` is the unpatched base laid out as a site folder. `runtime_env` is what the runtime needs (the host
     sysroot's variables, or a device's own). Each process gets `timeout` seconds, `jobs` run at once. `can_load` is
     False for an overlay of another platform: then only static checks run. `on_result` hears each result as it comes,
-    in no fixed order; the proof has them in the plan's. Leaves one log a process in `logs`, and evidence in `scratch`.
+    in no fixed order; the proof has them in the plan's. Leaves in
+    `logs`, for each process, its log and a folder of evidence.
     """
     plan = plan_checks(
         load_catalogue(verify_folder), wanted=wanted, witnesses=witnesses, upstream=upstream, can_load=can_load

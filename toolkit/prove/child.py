@@ -128,12 +128,13 @@ def run_job(
     `env` holds what the runtime and the recipe set; `environ` is the caller's, of which little is passed on. What the
     job wrote in an earlier run is removed first, so that it cannot be taken for this one's.
     """
-    room, log_file = scratch.absolute() / job.name, logs.absolute() / f"{job.name}.log"
-    remove_tree(room)
-    remove_tree(log_file)
-    for folder in ("cwd", "evidence"):
-        (room / folder).mkdir(parents=True)
-    (room / "request.json").write_text(json.dumps(_request_body(job, request, room)), encoding="utf-8")
+    room, evidence = scratch.absolute() / job.name, logs.absolute() / job.name
+    log_file = logs.absolute() / f"{job.name}.log"
+    for leftover in (room, evidence, log_file):
+        remove_tree(leftover)
+    for folder in (room / "cwd", evidence):
+        folder.mkdir(parents=True)
+    (room / "request.json").write_text(json.dumps(_request_body(job, request, evidence)), encoding="utf-8")
     own = {**env, **job.env, **_isolation(room, request.ground.site, stage)}
     began = time.monotonic()
     try:
@@ -173,7 +174,7 @@ def _ask(package: OverlayPackage, version: str) -> PackageAsked:
     )
 
 
-def _request_body(job: Job, request: Request, room: Path) -> dict[str, Any]:
+def _request_body(job: Job, request: Request, evidence: Path) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "checks": [check.name for check in job.checks],
@@ -181,7 +182,7 @@ def _request_body(job: Job, request: Request, room: Path) -> dict[str, Any]:
         "runtime": request.runtime,
         "site": str(request.ground.site),
         "manifest": None if request.ground.manifest is None else str(request.ground.manifest),
-        "scratch": str(room / "evidence"),
+        "scratch": str(evidence),
         "packages": [asdict(package) for package in request.ground.packages],
         "expect": dict(request.expect),
         "can_load": request.can_load,
@@ -194,7 +195,6 @@ def _isolation(room: Path, site: Path, stage: Path) -> dict[str, str]:
     return {
         "PYTHONPATH": f"{site}{os.pathsep}{stage}",
         "PYTHONSAFEPATH": "1",
-        "PYTHONNOUSERSITE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONFAULTHANDLER": "1",
         "TORCH_EXTENSIONS_DIR": str(room / "torch_extensions"),

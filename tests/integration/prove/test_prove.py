@@ -44,11 +44,10 @@ def test_a_witness_is_red_on_the_base_and_green_on_the_overlay_each_in_its_own_p
         ("subject-fault", "overlay", "pass", True, True),
     ]
     assert proof.ok
-    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == [
-        "base-subject-fault.log",
-        "overlay-seen.log",
-        "overlay-subject-fault.log",
-    ]
+    names = ["base-subject-fault", "overlay-seen", "overlay-subject-fault"]
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == sorted(
+        [*names, *(f"{name}.log" for name in names)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,9 +192,7 @@ def test_the_child_sees_the_site_first_then_the_staged_verify_and_nothing_of_the
     assert told["env"]["ASCEND_HOME_PATH"] == "/sysroot"
     own = ("TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TOOLKIT_LAUNCH_LOG")
     assert all(told["env"][name].startswith(f"{room}/") for name in own)
-    assert [told["env"][name] for name in ("PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE", "PYTHONSAFEPATH")] == [
-        "1"
-    ] * 3
+    assert [told["env"][name] for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONSAFEPATH")] == ["1", "1"]
 
 
 def test_nothing_is_written_into_the_overlay(
