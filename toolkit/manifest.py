@@ -31,7 +31,10 @@ SCHEMA = 1
 SEAL = "seal.json"
 RACY = 20_000_000
 """Nanoseconds: a file that changed so shortly before it was sealed may change again without a new change time, as the
-kernel's clock for files ticks every 4 to 10 ms. It is left out of the seal and read again next time."""
+kernel's clock for files ticks every 4 to 10 ms. The seal has no signature of it, only its name, so that it is read
+again next time, and missed if it is gone."""
+
+UNSEALED: Sequence[int] = ()
 
 BUILD_AGAIN = "build it again: toolkit build --recipe NAME"
 
@@ -164,7 +167,7 @@ def _write_seal(root: Path, manifest: bytes, found: Mapping[str, FileSignature])
     limit = time.time_ns() - RACY
     body = {
         "manifest": sha256_bytes(manifest),
-        "signatures": {path: one for path, one in found.items() if one[2] < limit},
+        "signatures": {path: one if one[2] < limit else UNSEALED for path, one in found.items()},
     }
     write_atomic(root / SEAL, json.dumps(body, separators=(",", ":")))
 

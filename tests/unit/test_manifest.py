@@ -50,7 +50,7 @@ def settled(root: Path) -> Path:
 
 
 def sealed_paths(root: Path) -> list[str]:
-    return list(json.loads((root / SEAL).read_text())["signatures"])
+    return [path for path, one in json.loads((root / SEAL).read_text())["signatures"].items() if one]
 
 
 def refusal(root: Path, *, full: bool = False) -> OverlayError:
@@ -103,6 +103,15 @@ def test_a_file_is_left_out_of_the_seal_until_its_times_can_tell(root: Path) -> 
     young = time.time_ns() - now < manifest.RACY
 
     assert ("sample/core.py" in sealed_paths(root)) is not young
+
+
+def test_a_file_too_young_for_the_seal_is_missed_when_it_is_gone(settled: Path) -> None:
+    path = settled / "site/sample/core.py"
+    os.utime(path)
+    seal_site(settled)
+    path.unlink()
+
+    assert refusal(settled).message.endswith(": sample/core.py is missing")
 
 
 def test_a_byte_flipped_with_its_old_times_put_back_is_found(settled: Path) -> None:
