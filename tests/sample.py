@@ -5,8 +5,10 @@ The wheel's fault is that `sample_npu.core.answer()` gives 41; the series makes 
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +17,12 @@ from pathlib import Path
 import packaging.tags
 
 from tests.wheels import make_wheel
+from toolkit import pipeline
+from toolkit.current import RecipeFolder, facts_of, recipe_folder
+from toolkit.plan import Plan, make_plan
+from toolkit.project import Project, find_project
+from toolkit.report import Console
+from toolkit.store import Store
 
 RECIPE = """\
 schema = 1
@@ -121,13 +129,68 @@ class Sample:
         return self.root / "patches/sample_npu/1.0/0001-right-answer.patch"
 
     @property
+    def recipe(self) -> Path:
+        """Its only recipe."""
+        return self.root / "recipes/sample.toml"
+
+    @property
     def overlays(self) -> Path:
         """Where its overlays go."""
         return self.root / "overlays"
 
+    @property
+    def project(self) -> Project:
+        """Its places, as a command finds them."""
+        return find_project(start=self.root, environ={})
+
+    @property
+    def folder(self) -> RecipeFolder:
+        """The folder of its recipe's overlays."""
+        return recipe_folder(self.project, "sample")
+
+    @property
+    def means(self) -> pipeline.Means:
+        """What a build of it works with."""
+        return pipeline.Means(
+            project=self.project, store=Store(Path(self.environ["TOOLKIT_STORE"])), environ=self.environ
+        )
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The facts of a build of it in this interpreter."""
+        return facts_of(self.project, self.folder, "sample", sys.executable, self.environ)
+
+    def plan(self, *, python_tag: str | None = None, platform: str | None = None) -> Plan:
+        """Plan a build of it, for this interpreter unless told otherwise."""
+        return make_plan(
+            project=self.project,
+            name="sample",
+            interpreter=Path(sys.executable),
+            environ=self.environ,
+            python_tag=python_tag,
+            platform=platform,
+        )
+
+    def build(self, plan: Plan | None = None) -> pipeline.BuildResult:
+        """Build it in this process, by a plan made now or before."""
+        return pipeline.build(plan or self.plan(), self.means, silent_console(), facts=self.facts)
+
     def toolkit(self, *words: str) -> list[str]:
         """Return the argv of a toolkit command on this project."""
         return [sys.executable, "-m", "toolkit", *words]
+
+
+def silent_console() -> Console:
+    """Return a console that nobody sees."""
+    return Console(stdout=io.StringIO(), stderr=io.StringIO(), environ={})
+
+
+def copy_of(sample: Sample, folder: Path) -> Sample:
+    """Copy the project as a clone of it would be: with its lock, without overlays, with a store of its own."""
+    root = folder / "project"
+    shutil.copytree(sample.root, root, ignore=shutil.ignore_patterns("overlays"))
+    environ = sample.environ | {"TOOLKIT_PROJECT": str(root), "TOOLKIT_STORE": str(folder / "store")}
+    return Sample(root=root, wheel=sample.wheel, environ=environ)
 
 
 def make_sample(folder: Path, *, store: Path | None = None) -> Sample:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toolkit import current
-from toolkit.errors import ToolkitError
+from toolkit.errors import INTERRUPTED
 from toolkit.project import DEFAULT_RECIPE, find_project
 
 ANSWERS = {"build": current.BUILD_ANSWER, "env": current.ENV_ANSWER}
@@ -24,14 +24,15 @@ OTHERS_SAY = ("TOOLKIT_PYTHON",)
 
 def main() -> None:
     """Answer if that can be done at once, else run the command line."""
-    answer = quick_answer(sys.argv[1:], os.environ)
-    if answer is None:
-        from toolkit.cli import main as run_command_line
+    try:
+        answer = quick_answer(sys.argv[1:], os.environ)
+        if answer is not None and _say(answer):
+            return
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    from toolkit.cli import main as run_command_line
 
-        run_command_line()
-        return
-    sys.stdout.write(answer if answer.endswith("\n") else f"{answer}\n")
-    sys.stdout.flush()
+    run_command_line()
 
 
 def quick_answer(words: Sequence[str], environ: Mapping[str, str]) -> str | None:
@@ -45,7 +46,7 @@ def quick_answer(words: Sequence[str], environ: Mapping[str, str]) -> str | None
         folder = current.recipe_folder(project, recipe)
         facts = current.facts_of(project, folder, recipe, sys.executable, environ)
         trace = current.up_to_date(folder, facts)
-    except (ToolkitError, OSError):
+    except Exception:  # the command line comes upon the same, and can report it
         return None
     return trace.result.get(ANSWERS[words[0]]) if trace else None
 
@@ -56,6 +57,16 @@ def _asked_recipe(words: Sequence[str], environ: Mapping[str, str]) -> str | Non
     if len(words) == 1:
         return environ.get("TOOLKIT_RECIPE") or DEFAULT_RECIPE
     return words[2] if len(words) == 3 and words[1] == "--recipe" else None
+
+
+def _say(answer: str) -> bool:
+    """Print an answer; False where nobody takes it, which the command line can report."""
+    try:
+        sys.stdout.write(answer if answer.endswith("\n") else f"{answer}\n")
+        sys.stdout.flush()
+    except (OSError, UnicodeEncodeError):
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sample import Sample, make_sample
+from tests.sample import Sample, copy_of, make_sample
 from toolkit.files import PART_PREFIX, sha256_file
 from toolkit.manifest import read_overlay, rehash_manifest, verify_site
 from toolkit.model import make_key
@@ -31,13 +31,6 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 @pytest.fixture
 def sample(locked: Sample, tmp_path: Path) -> Sample:
     return copy_of(locked, tmp_path)
-
-
-def copy_of(locked: Sample, folder: Path) -> Sample:
-    root = folder / "project"
-    shutil.copytree(locked.root, root, ignore=shutil.ignore_patterns("overlays"))
-    environ = locked.environ | {"TOOLKIT_PROJECT": str(root), "TOOLKIT_STORE": str(folder / "store")}
-    return Sample(root=root, wheel=locked.wheel, environ=environ)
 
 
 def toolkit(sample: Sample, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
