@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit import lock, overlay, prove, recipe, repack, series, sources, target
+from toolkit import lock, overlay, prove, recipe, repack, series, sources, sysroot, target
 from toolkit.current import RecipeFolder, recipe_folder
 from toolkit.errors import ContractMismatchError, LockError, SeriesError
 from toolkit.files import sha256_file
@@ -108,7 +108,7 @@ def make_plan(
             files=(*_input_files(wanted, locked, parts, project), *found.files),
             folders=(
                 *(project.series_folder(part.series) for part in wanted.components if part.series),
-                project.verify,
+                *sorted({project.verify, *(path.parent for path in _verify_files(project))}),
             ),
         ),
     )
@@ -135,12 +135,17 @@ def read_series(project: Project, part: Component) -> Series:
 
 def read_lock(project: Project, wanted: Recipe) -> Lock:
     """Read a recipe's lock; LockError where it is missing or was made for other bases."""
-    kinds = sources.available_sources()
-    found = lock.read_lock(
-        project.lock_path(wanted.files[0]), locked_types={kind: source.Locked for kind, source in kinds.items()}
-    )
+    found = load_lock(project, wanted)
     lock.require_current(found, wanted)
     return found
+
+
+def load_lock(project: Project, wanted: Recipe) -> Lock:
+    """Read the lock beside a recipe, whether it fits or not; LockError where there is none that can be read."""
+    kinds = sources.available_sources()
+    return lock.read_lock(
+        project.lock_path(wanted.files[0]), locked_types={kind: source.Locked for kind, source in kinds.items()}
+    )
 
 
 def standing_lock(project: Project, wanted: Recipe) -> Lock | None:
@@ -160,6 +165,7 @@ def proof_key(plan: Plan, project: Project, runtime: Runtime, checks: tuple[str,
             ("checks", ",".join((*checks, *plan.witnesses))),
             ("python", plan.interpreter.version),
             ("torch", plan.interpreter.torch or "none"),
+            *([("logic/sysroot", sysroot.SYSROOT_VERSION)] if runtime == "host" else []),
             *((f"verify/{path.relative_to(project.verify)}", sha256_file(path)) for path in _verify_files(project)),
         ]
     )
@@ -199,6 +205,7 @@ def _wheel_inputs(
     part: Component, kind: str, digest: str, chosen: Target, patches: Series
 ) -> Iterator[tuple[str, str]]:
     yield "component", part.name
+    yield "import_name", part.import_name
     yield "base", f"{kind}:{digest}"
     yield "python_tag", chosen.python_tag
     yield "platform", chosen.platform
@@ -219,6 +226,7 @@ def _overlay_inputs(wanted: Recipe, chosen: Target, parts: tuple[PlannedComponen
     yield "contract/cann", contract.cann or ""
     yield "contract/soc", ",".join(contract.soc)
     yield "contract/python", ",".join(contract.python_tags)
+    yield "contract/platforms", ",".join(contract.platforms)
     yield "target", str(chosen)
     yield "logic/overlay", overlay.LOGIC_VERSION
 
@@ -250,5 +258,6 @@ def _input_files(wanted: Recipe, locked: Lock, parts: tuple[PlannedComponent, ..
 
 
 def _verify_files(project: Project) -> list[Path]:
-    found = (path for path in project.verify.rglob("*") if path.suffix in (".py", ".json"))
-    return sorted(path for path in found if "__pycache__" not in path.parts)
+    """List what is staged for a proof."""
+    found = (path for path in project.verify.rglob("*") if path.is_file())
+    return sorted(path for path in found if "__pycache__" not in path.relative_to(project.verify).parts)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from toolkit import lock, sources
 from toolkit.errors import LockError
 from toolkit.model import Component, Lock, LockedComponent, Recipe
-from toolkit.plan import read_recipe
+from toolkit.plan import load_lock, read_recipe
 from toolkit.project import Project
 
 
@@ -19,7 +19,7 @@ def resolve_recipe(
     environ: Mapping[str, str],
     stage: Callable[[str, str], None],
 ) -> tuple[Lock, tuple[str, ...]]:
-    """Write a recipe's lock and return it with the names of the components whose entry changed.
+    """Write a recipe's lock and return it with the names of the components whose entry changed or went.
 
     Without `upgrade`, an entry that still belongs to its base is kept, and only the others are resolved.
     """
@@ -37,6 +37,9 @@ def resolve_recipe(
         entries.append(entry)
         if entry != kept:
             changed.append(part.name)
+    if standing is not None:
+        known = {part.name for part in wanted.components}
+        changed += [entry.name for entry in standing.components if entry.name not in known]
     made = Lock(recipe=wanted.name, components=tuple(entries), path=path)
     if made != standing:
         lock.write_lock(made, path)
@@ -51,10 +54,7 @@ def _resolve(part: Component, wanted: Recipe, environ: Mapping[str, str]) -> Loc
 
 def _standing_lock(project: Project, wanted: Recipe) -> Lock | None:
     """Read the lock that is there; one that cannot be read is made anew, which is what this command is for."""
-    kinds = sources.available_sources()
     try:
-        return lock.read_lock(
-            project.lock_path(wanted.files[0]), locked_types={kind: source.Locked for kind, source in kinds.items()}
-        )
+        return load_lock(project, wanted)
     except LockError:
         return None
