@@ -68,7 +68,7 @@ class RecipeFolder(NamedTuple):
 
 def recipe_folder(project: Project, recipe: str, *, other_target: str | None = None) -> RecipeFolder:
     """Return a recipe's folder; a build for another machine has its own, so that it never becomes `current` here."""
-    name = Path(recipe).stem if recipe.endswith(".toml") else recipe
+    name = Path(recipe).stem if "/" in recipe or recipe.endswith(".toml") else recipe
     return RecipeFolder(path=project.overlays / (f"{name}.{other_target}" if other_target else name))
 
 

@@ -104,6 +104,8 @@ def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...
     current.require_generation(plan.folder)
     with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"):
         standing = current.open_current(plan.folder, full=True)
+        if standing.key != plan.key.digest:
+            log.warning("%s was built from other inputs than are here now; to build anew: toolkit build", standing.root)
         proof = make_proof(plan, standing, means, watcher, checks=checks)
         if not checks:
             prove.write_proof(proof, standing.root / PROOF_FILE)
@@ -227,7 +229,7 @@ def obtain_proof(plan: Plan, built: Overlay, means: Means, watcher: Watcher) -> 
 def make_proof(plan: Plan, built: Overlay, means: Means, watcher: Watcher, *, checks: tuple[str, ...] = ()) -> Proof:
     """Run the checks in fresh interpreters, each witness on the unpatched base as well; `checks` narrows them."""
     witnesses = tuple(name for name in plan.witnesses if not checks or name in checks)
-    base_site = obtain_base_site(plan, means, watcher) if plan.can_load and witnesses else built.site
+    base_site = obtain_base_site(plan, means, watcher) if plan.can_load and (witnesses or checks) else built.site
     variables = runtime_variables(plan, means, watcher) if plan.can_load else {}
     watcher.stage(plan.recipe.name, "prove it in fresh interpreters")
     with temporary_directory("toolkit-proof-") as scratch:
