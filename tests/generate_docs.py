@@ -29,7 +29,7 @@ Stable: a script may rely on them. With `--json`, a failed command prints
 | code | error | when |
 |---|---|---|
 | 0 | | all is well |
-| 1 | | `toolkit key diff` found a difference |
+| 1 | | `toolkit key diff` found a difference; or whoever reads the output has closed it |
 """
 
 

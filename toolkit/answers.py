@@ -102,7 +102,9 @@ def describe_freed(root: Path, freed: int) -> Answer:
 
 def describe_bundle(file: Path, recipe: str, key: str, *, entries: int, new: int | None = None) -> Answer:
     """Say what went into a bundle, or (with `new`) how much of one was new to the store."""
-    what = f"wrote {entries} entries" if new is None else f"brought in {new} of {entries} entries, every hash checked"
+    what = (
+        f"wrote {entries} entries" if new is None else f"brought in {new} of {entries} entries, their hashes checked,"
+    )
     document = {"file": str(file), "recipe": recipe, "key": key, "entries": entries, "new": new}
     return Answer(text=f"{file}: {what} of {recipe}, key {key[:16]}", document=document)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from toolkit import __version__
 from toolkit.errors import INTERNAL_ERROR, INTERRUPTED, ProofError, ToolkitError, UsageError
@@ -21,6 +22,7 @@ from toolkit.options import (
     interpreter_option,
     make_console,
     means_of,
+    names_target,
     plan_of,
     project_of,
     recipe_option,
@@ -32,6 +34,7 @@ from toolkit.project import DEFAULT_RECIPE
 
 if TYPE_CHECKING:
     from toolkit.envfile import Shell
+    from toolkit.model import Key
 
 SHELLS = ("sh", "fish", "json", "dotenv", "github")
 
@@ -46,9 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as fault:
         hint = f"see `{fault.ctx.command_path} --help`" if isinstance(fault, click.UsageError) and fault.ctx else ""
         code = _show_error(UsageError(fault.format_message(), hint=hint), words)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     except KeyboardInterrupt:
         code = INTERRUPTED
     except (ToolkitError, OSError) as fault:
@@ -74,7 +74,7 @@ def cli() -> None:
 @target_options
 @work_options
 @common_options
-def build(recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, **options: Any) -> None:
+def build(recipe: str, **options: Any) -> None:
     """Build a recipe's overlay, prove it, and print its env file.
 
     \b
@@ -85,14 +85,14 @@ def build(recipe: str, interpreter: Path | None, python_tag: str | None, platfor
 
     console, project = make_console(options), project_of(options)
     folder = current.recipe_folder(project, recipe)
-    facts = current.facts_of(project, folder, recipe, str(interpreter_of(interpreter)), os.environ)
-    if python_tag is None and platform is None and current.up_to_date(folder, facts):
+    facts = current.facts_of(project, folder, recipe, str(interpreter_of(options)), os.environ)
+    if not names_target(options) and current.up_to_date(folder, facts):
         standing = current.open_current(folder)
         give(console, answers.describe_overlay(standing, folder.path, did=(), proof=None))
         return
     from toolkit import pipeline, prove
 
-    plan = plan_of(project, recipe, interpreter, python_tag, platform)
+    plan = plan_of(project, recipe, options)
     result = pipeline.build(plan, means_of(project, options), console, facts=facts)
     record = prove.proof_document(result.proof)
     made = answers.describe_overlay(result.overlay, result.folder.path, did=result.did, proof=record)
@@ -111,26 +111,24 @@ def build(recipe: str, interpreter: Path | None, python_tag: str | None, platfor
 @target_options
 @work_options
 @common_options
-def verify(
-    recipe: str, checks: tuple[str, ...], junit: Path | None, interpreter: Path | None,
-    python_tag: str | None, platform: str | None, **options: Any,
-) -> None:  # fmt: skip
+def verify(recipe: str, checks: tuple[str, ...], junit: Path | None, **options: Any) -> None:
     """Prove the current overlay again; exit with 0 only if every required check came out as required.
 
     \b
     Example:  toolkit verify --recipe dsv4-dvm-release --check dvm-backend --json
     """
     from toolkit import pipeline, prove
+    from toolkit.current import PROOF_FILE
 
     console, project = make_console(options), project_of(options)
-    plan = plan_of(project, recipe, interpreter, python_tag, platform)
+    plan = plan_of(project, recipe, options)
     overlay, proof = pipeline.verify(plan, means_of(project, options), console, checks=checks)
     if junit is not None:
         prove.write_junit(proof, junit)
     if options["as_json"]:
         console.answer("", prove.proof_document(proof))
         raise click.exceptions.Exit(0 if proof.ok else ProofError.exit_code)
-    pipeline.require_proof(proof, overlay.root / "proof.json")
+    pipeline.require_proof(proof, overlay.root / (pipeline.LOGS if checks else PROOF_FILE))
 
 
 @cli.command()
@@ -138,7 +136,7 @@ def verify(
 @recipe_option
 @interpreter_option
 @common_options
-def env(recipe: str, shell: Shell, interpreter: Path | None, **options: Any) -> None:
+def env(recipe: str, shell: Shell, **options: Any) -> None:
     """Print what activates the overlay, once its files are checked.
 
     \b
@@ -147,7 +145,7 @@ def env(recipe: str, shell: Shell, interpreter: Path | None, **options: Any) -> 
     """
     from toolkit import envfile
 
-    overlay = checked_overlay(recipe, interpreter, options)
+    overlay = checked_overlay(recipe, options)
     chosen: Shell = "json" if options["as_json"] else shell
     click.echo(envfile.render_for(chosen, overlay, os.environ), nl=False)
 
@@ -158,7 +156,7 @@ def env(recipe: str, shell: Shell, interpreter: Path | None, **options: Any) -> 
 @recipe_option
 @interpreter_option
 @common_options
-def run(recipe: str, host: bool, command: tuple[str, ...], interpreter: Path | None, **options: Any) -> None:
+def run(recipe: str, host: bool, command: tuple[str, ...], **options: Any) -> None:
     """Run a command with the overlay active.
 
     \b
@@ -167,13 +165,13 @@ def run(recipe: str, host: bool, command: tuple[str, ...], interpreter: Path | N
     from toolkit import envfile
     from toolkit.process import replace_process
 
-    overlay = checked_overlay(recipe, interpreter, options)
+    overlay = checked_overlay(recipe, options)
     environ = envfile.activate(os.environ, envfile.activation_of(overlay))
     if host:
         from toolkit import pipeline
 
         project = project_of(options)
-        plan = plan_of(project, recipe, interpreter, None, None)
+        plan = plan_of(project, recipe, options)
         environ |= pipeline.runtime_variables(plan, means_of(project, options), make_console(options))
     replace_process(list(command), environ)
 
@@ -200,44 +198,42 @@ def lock(recipe: str, upgrade: bool, **options: Any) -> None:
 @target_options
 @common_options
 @click.pass_context
-def key(
-    context: click.Context, /, recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None,
-    **options: Any,
-) -> None:  # fmt: skip
+def key(context: click.Context, /, recipe: str, **options: Any) -> None:
     """Print the digest over everything that goes into the overlay; nothing is downloaded for it.
 
     \b
     Example:  toolkit key --recipe dsv4-dvm-release
               toolkit key explain
     """
-    context.obj = options
     if context.invoked_subcommand is None:
-        _show_key(recipe, interpreter, python_tag, platform, options, explain=False)
+        _show_key(recipe, options, explain=False)
+    elif any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in context.params):
+        raise click.UsageError(f"options of `{context.invoked_subcommand}` go behind it", context)
 
 
 @key.command("explain")
 @recipe_option
 @target_options
 @common_options
-def key_explain(
-    recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, **options: Any
-) -> None:
+def key_explain(recipe: str, **options: Any) -> None:
     """List the inputs of the key.
 
     \b
     Example:  toolkit key explain --recipe dsv4-dvm-release --json > key.json
     """
-    _show_key(recipe, interpreter, python_tag, platform, options, explain=True)
+    _show_key(recipe, options, explain=True)
 
 
 @key.command("diff")
 @click.argument("old")
 @click.argument("new")
+@target_options
 @common_options
 def key_diff(old: str, new: str, **options: Any) -> None:
     """Say which inputs differ between two keys; the exit code is 1 where any does.
 
-    Each of OLD and NEW is a recipe's name, the file of a `toolkit key explain --json`, or an overlay's folder.
+    Each of OLD and NEW is a recipe's name or .toml file, the file of a `toolkit key explain --json`, or an overlay's
+    folder.
 
     \b
     Example:  toolkit key diff key.json dsv4-dvm-release
@@ -245,9 +241,9 @@ def key_diff(old: str, new: str, **options: Any) -> None:
     from toolkit import answers, keyfile
     from toolkit.model import key_difference
 
-    def read(name: str) -> Any:
-        found = keyfile.read_key(Path(name))
-        return found or plan_of(project_of(options), name, None, None, None).key
+    def read(name: str) -> Key:
+        found = None if name.endswith(".toml") else keyfile.read_key(Path(name))
+        return found or plan_of(project_of(options), name, options).key
 
     difference = key_difference(read(old), read(new))
     give(make_console(options), answers.describe_key_difference(difference))
@@ -298,9 +294,7 @@ def cache_gc(days: float, **options: Any) -> None:
 @recipe_option
 @target_options
 @common_options
-def cache_export(
-    file: Path, recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, **options: Any
-) -> None:
+def cache_export(file: Path, recipe: str, **options: Any) -> None:
     """Write a recipe's wheels, lock and manifest to one file that a CI cache can keep.
 
     \b
@@ -309,7 +303,7 @@ def cache_export(
     from toolkit import answers, pipeline
 
     project = project_of(options)
-    plan = plan_of(project, recipe, interpreter, python_tag, platform)
+    plan = plan_of(project, recipe, options)
     index = pipeline.export_cache(plan, means_of(project, options), file)
     give(make_console(options), answers.describe_bundle(file, index.recipe, index.key, entries=len(index.entries)))
 
@@ -376,9 +370,7 @@ def recipe_show(name: str, **options: Any) -> None:
 @target_options
 @work_options
 @common_options
-def sysroot(
-    recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, **options: Any
-) -> None:
+def sysroot(recipe: str, **options: Any) -> None:
     """Make the host sysroot of a recipe's base and print its path and the variables that put it to use.
 
     \b
@@ -388,7 +380,7 @@ def sysroot(
     from toolkit import sysroot as room
 
     console, project = make_console(options), project_of(options)
-    plan = plan_of(project, recipe, interpreter, python_tag, platform)
+    plan = plan_of(project, recipe, options)
     root = pipeline.obtain_sysroot(plan, means_of(project, options), console)
     give(console, answers.describe_sysroot(root, room.sysroot_variables(root)))
 
@@ -408,13 +400,10 @@ def completion(shell: str) -> None:
     click.echo(kind(cli, {}, "toolkit", "_TOOLKIT_COMPLETE").source())
 
 
-def _show_key(
-    recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None, options: dict[str, Any],
-    *, explain: bool,
-) -> None:  # fmt: skip
+def _show_key(recipe: str, options: dict[str, Any], *, explain: bool) -> None:
     from toolkit import answers
 
-    plan = plan_of(project_of(options), recipe, interpreter, python_tag, platform)
+    plan = plan_of(project_of(options), recipe, options)
     give(make_console(options), answers.describe_key(plan.key, explain=explain))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -121,42 +122,47 @@ def means_of(project: Project, options: dict[str, Any]) -> Means:
         project=project,
         store=store_of(options),
         environ=os.environ,
-        offline=options.get("offline", False),
-        time_limit=options.get("time_limit", 300.0),
-        jobs=options.get("jobs", 2),
+        **{name: options[name] for name in ("offline", "time_limit", "jobs") if name in options},
     )
 
 
-def plan_of(
-    project: Project, recipe: str, interpreter: Path | None, python_tag: str | None, platform: str | None
-) -> Plan:
+def plan_of(project: Project, recipe: str, options: dict[str, Any]) -> Plan:
     from toolkit.plan import make_plan
 
     return make_plan(
         project=project,
         name=recipe,
-        interpreter=interpreter_of(interpreter),
+        interpreter=interpreter_of(options),
         environ=os.environ,
-        python_tag=python_tag,
-        platform=platform,
+        python_tag=options.get("python_tag"),
+        platform=options.get("platform"),
     )
 
 
-def checked_overlay(recipe: str, interpreter: Path | None, options: dict[str, Any]) -> Overlay:
+def names_target(options: dict[str, Any]) -> bool:
+    """Whether a target is asked for by its tags, which may be one that this machine cannot load."""
+    return options["python_tag"] is not None or options["platform"] is not None
+
+
+def checked_overlay(recipe: str, options: dict[str, Any]) -> Overlay:
     """Return the current overlay once its files hold and it fits the interpreter."""
     from toolkit import current
 
     project = project_of(options)
     folder = current.recipe_folder(project, recipe)
     overlay = current.open_current(folder)
-    facts = current.facts_of(project, folder, recipe, str(interpreter_of(interpreter)), os.environ)
-    if not current.unchanged(folder, facts):
+    interpreter = interpreter_of(options)
+    if not current.unchanged(folder, current.facts_of(project, folder, recipe, str(interpreter), os.environ)):
         from toolkit import target
 
-        found = target.inspect_interpreter(interpreter_of(interpreter), env=os.environ)
+        found = target.inspect_interpreter(interpreter, env=os.environ)
         target.require_fit(overlay, found, os.environ)
     return overlay
 
 
-def interpreter_of(chosen: Path | None) -> Path:
-    return chosen or Path(sys.executable)
+def interpreter_of(options: dict[str, Any]) -> Path:
+    """Return the chosen interpreter, a bare name looked up on PATH: what it meant last time says nothing now."""
+    chosen: Path | None = options["interpreter"]
+    if chosen is None:
+        return Path(sys.executable)
+    return Path(shutil.which(chosen) or chosen)
