@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -81,11 +83,27 @@ def test_an_interrupt_ends_it_with_130_and_no_traceback(sample: Sample, module: 
     (sample.folder.path / "current").symlink_to(generation)
     os.mkfifo(generation / "manifest.json")
     child = subprocess.Popen([sys.executable, "-m", module, "build"], env=sample.environ, stderr=subprocess.PIPE)
-    with open(generation / "manifest.json", "wb"):  # opens as soon as the child does, and leaves it waiting
+    try:
+        writing = open_for_reader(generation / "manifest.json")  # the child has begun, and waits for more
         child.send_signal(signal.SIGINT)
         _, told = child.communicate(timeout=60)
+        os.close(writing)
+    finally:
+        child.kill()
 
     assert (child.returncode, told.strip()) == (130, b"")
+
+
+def open_for_reader(pipe: Path, *, limit: float = 30) -> int:
+    """Open a named pipe for writing once somebody reads from it."""
+    end = time.monotonic() + limit
+    while True:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as fault:
+            if fault.errno != errno.ENXIO or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 # --- what is left to the command line ----------------------------------------------------------------------------
