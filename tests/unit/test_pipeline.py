@@ -87,6 +87,17 @@ def test_a_proof_that_failed_moves_nothing_and_is_tried_again(sample: Sample) ->
     assert plan.folder.generation(plan.key.digest) != before
 
 
+def test_a_proof_that_failed_is_not_used_again(sample: Sample, tmp_path: Path) -> None:
+    mood = f"    return passed('now') if os.path.exists({str(tmp_path / 'good day')!r}) else failed('not today')\n"
+    head = "import os\n\nfrom verify.contract import failed, passed\n\n\ndef check(request):\n"
+    (sample.project.verify / "loads.py").write_text(head + mood)
+    with pytest.raises(ProofError):
+        sample.build()
+    (tmp_path / "good day").touch()
+
+    assert sample.build().did == ("proof",)
+
+
 def test_what_is_edited_during_the_build_is_a_change_to_the_next(sample: Sample) -> None:
     plan = sample.plan()
     witness = sample.project.verify / "answer.py"
