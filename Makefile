@@ -12,7 +12,7 @@ toolkit := $(bin)/toolkit
 # Never let the caller's own Python settings reach what is set up here.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP
 
-.PHONY: setup overlay env verify test check bench docs clean help
+.PHONY: setup same-python overlay env verify test check bench docs clean help
 
 help:
 	@echo "make setup    a virtual environment in $(VENV) with toolkit and what the overlay's proof needs"
@@ -24,24 +24,37 @@ help:
 	@echo "make bench    measure, and write bench/results.md"
 	@echo "make clean    remove $(VENV) and the built overlays"
 
-setup: $(VENV)/.ready-target
+setup: same-python $(VENV)/.ready-target
+
+# A PYTHON= that the virtual environment was not made from would be ignored in silence.
+same-python:
+ifneq ($(filter command line environment,$(origin PYTHON)),)
+	@test ! -x $(python) || { $(PYTHON) -c 'import sys; print(sys.version_info[:2])'; $(python) -c 'import sys; print(sys.version_info[:2])'; } \
+	  | uniq | { read -r asked; ! read -r has || { echo "$(VENV) is made of Python $$has, PYTHON=$(PYTHON) is $$asked: make clean, or name another VENV=" >&2; exit 2; }; }
+endif
 
 # A venv without ensurepip (Debian splits it off) gets pip from the pip that is there.
 $(python):
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "toolkit needs Python 3.10 or later: make PYTHON=...")'
-	$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "toolkit needs Python 3.10 or later: make PYTHON=...")'
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); \
 	  $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip; }
 
+# A CUDA build of torch brings the package triton, which writes into triton-ascend's folder: whichever comes last is
+# not whole. Nothing here needs triton itself.
 $(VENV)/.ready-target: pyproject.toml | $(python)
-	$(python) -m pip install --quiet --disable-pip-version-check --editable '.[target]'
+	@echo "setting up $(VENV): torch and toolkit, 1.2 GB (with a CUDA build of torch 4.8 GB), a minute or more"
+	@$(python) -m pip install --quiet --disable-pip-version-check --editable '.[target]'
+	@! $(python) -m pip show --quiet triton 2>/dev/null || { $(python) -m pip uninstall --quiet --yes triton && \
+	  { ! $(python) -m pip show --quiet triton-ascend 2>/dev/null || \
+	  $(python) -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps triton-ascend==3.2.0; }; }
 	@touch $@
 
 $(VENV)/.ready-test: pyproject.toml $(VENV)/.ready-target
-	$(python) -m pip install --quiet --disable-pip-version-check --editable '.[target,test]'
+	@$(python) -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
 $(VENV)/.ready-bench: pyproject.toml $(VENV)/.ready-target
-	$(python) -m pip install --quiet --disable-pip-version-check --editable '.[target,bench]'
+	@$(python) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
 overlay: setup

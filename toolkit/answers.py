@@ -102,11 +102,11 @@ def describe_freed(root: Path, freed: int) -> Answer:
 
 def describe_bundle(file: Path, recipe: str, key: str, *, entries: int, new: int | None = None) -> Answer:
     """Say what went into a bundle, or (with `new`) how much of one was new to the store."""
-    what = (
-        f"wrote {entries} entries" if new is None else f"brought in {new} of {entries} entries, their hashes checked,"
-    )
+    what = f"{entries} entries of {recipe}, key {key[:16]}"
+    if new is not None:
+        what += f": their hashes checked, {new} brought in" + (f", {entries - new} there already" * (new < entries))
     document = {"file": str(file), "recipe": recipe, "key": key, "entries": entries, "new": new}
-    return Answer(text=f"{file}: {what} of {recipe}, key {key[:16]}", document=document)
+    return Answer(text=f"{file}: {what}", document=document)
 
 
 def describe_recipes(recipes: Sequence[Recipe]) -> Answer:

@@ -20,6 +20,7 @@ from toolkit.options import (
     give,
     interpreter_of,
     interpreter_option,
+    junit_option,
     make_console,
     means_of,
     names_target,
@@ -46,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = cli.main(args=words, prog_name="toolkit", standalone_mode=False)
     except click.exceptions.Abort:
         code = INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as fault:
+        click.echo(fault.format_message(), err=True)
+        code = fault.exit_code
     except click.ClickException as fault:
         hint = f"see `{fault.ctx.command_path} --help`" if isinstance(fault, click.UsageError) and fault.ctx else ""
         code = _show_error(UsageError(fault.format_message(), hint=hint), words)
@@ -71,10 +75,11 @@ def cli() -> None:
 
 @cli.command()
 @recipe_option
+@junit_option
 @target_options
 @work_options
 @common_options
-def build(recipe: str, **options: Any) -> None:
+def build(recipe: str, junit: Path | None, **options: Any) -> None:
     """Build a recipe's overlay, prove it, and print its env file.
 
     \b
@@ -86,7 +91,7 @@ def build(recipe: str, **options: Any) -> None:
     console, project = make_console(options), project_of(options)
     folder = current.recipe_folder(project, recipe)
     facts = current.facts_of(project, folder, recipe, str(interpreter_of(options)), os.environ)
-    if not names_target(options) and current.up_to_date(folder, facts):
+    if not names_target(options) and junit is None and current.up_to_date(folder, facts):
         standing = current.open_current(folder)
         give(console, answers.describe_overlay(standing, folder.path, did=(), proof=None))
         return
@@ -94,6 +99,8 @@ def build(recipe: str, **options: Any) -> None:
 
     plan = plan_of(project, recipe, options)
     result = pipeline.build(plan, means_of(project, options), console, facts=facts)
+    if junit is not None:
+        prove.write_junit(result.proof, junit)
     record = prove.proof_document(result.proof)
     made = answers.describe_overlay(result.overlay, result.folder.path, did=result.did, proof=record)
     document = {**made.document, "patches": answers.describe_patches(result.wheels)}
@@ -106,7 +113,7 @@ def build(recipe: str, **options: Any) -> None:
 
 @cli.command()
 @click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be given again.")
-@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit XML file too.")
+@junit_option
 @recipe_option
 @target_options
 @work_options
@@ -157,16 +164,18 @@ def env(recipe: str, shell: Shell, **options: Any) -> None:
 @interpreter_option
 @common_options
 def run(recipe: str, host: bool, command: tuple[str, ...], **options: Any) -> None:
-    """Run a command with the overlay active.
+    """Run a command with the overlay active; `python` is then the interpreter that the overlay was checked for.
 
     \b
     Example:  toolkit run -- python train.py --steps 10
+              toolkit run --host -- python -c "import torch_npu"
     """
     from toolkit import envfile
     from toolkit.process import replace_process
 
     overlay = checked_overlay(recipe, options)
     environ = envfile.activate(os.environ, envfile.activation_of(overlay))
+    environ["PATH"] = f"{interpreter_of(options).absolute().parent}{os.pathsep}{environ.get('PATH', os.defpath)}"
     if host:
         from toolkit import pipeline
 

@@ -113,13 +113,20 @@ def unchanged(folder: RecipeFolder, facts: Mapping[str, str]) -> Trace | None:
     return trace if changed_input(trace, facts) is None else None
 
 
+def changed_file(folder: RecipeFolder) -> str | None:
+    """Name the first file or folder that is not as it was when the current overlay was made from it, or None."""
+    trace = read_trace(folder.trace)
+    return None if trace is None else changed_input(trace, {})
+
+
 def require_generation(folder: RecipeFolder) -> Path:
     """Return the generation that `current` points to; OverlayError where there is none."""
     generation = folder.current()
     if generation is None or not generation.is_dir():
-        raise OverlayError(
-            f"there is no overlay in {folder.path}", hint=f"build it: toolkit build --recipe {folder.path.name}"
-        )
+        recipe, dot, target = folder.path.name.rpartition(".cp")
+        tag, _, platform = target.partition("-")
+        asked = f"{recipe} --python-tag cp{tag} --platform {platform}" if dot else folder.path.name
+        raise OverlayError(f"there is no overlay in {folder.path}", hint=f"build it: toolkit build --recipe {asked}")
     return generation
 
 

@@ -36,7 +36,7 @@ again next time, and missed if it is gone."""
 
 UNSEALED: Sequence[int] = ()
 
-BUILD_AGAIN = "build it again: toolkit build --recipe NAME"
+BUILD_AGAIN = "build it again: toolkit build"
 
 
 def write_manifest(overlay: Overlay, key: Key, files: Iterable[ManifestEntry], findings: Sequence[str]) -> None:
@@ -103,7 +103,7 @@ def verify_site(root: Path, *, full: bool = False) -> None:
         raise OverlayError(
             f"the overlay at {root} is not what its manifest says: {problems[0]}{rest}",
             hint=BUILD_AGAIN,
-            details=problems,
+            details=problems if len(problems) > 1 else (),
         )
     if not full:
         with contextlib.suppress(OSError):

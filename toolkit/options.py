@@ -77,6 +77,11 @@ def target_options(command: Command) -> Command:
     return command
 
 
+def junit_option(command: Command) -> Command:
+    """Add --junit."""
+    return click.option("--junit", type=click.Path(path_type=Path), help="Write the proof as JUnit XML too.")(command)
+
+
 def work_options(command: Command) -> Command:
     """Add what says how a build or proof goes about its work."""
     for option in (
@@ -155,6 +160,8 @@ def checked_overlay(recipe: str, options: dict[str, Any]) -> Overlay:
     if not current.unchanged(folder, current.facts_of(project, folder, recipe, str(interpreter), os.environ)):
         from toolkit import target
 
+        if changed := current.changed_file(folder):
+            make_console(options).note(f"note: {changed} is not as it was when the overlay was built: toolkit build")
         found = target.inspect_interpreter(interpreter, env=os.environ)
         target.require_fit(overlay, found, os.environ)
     return overlay

@@ -56,7 +56,7 @@ class Project(NamedTuple):
 def find_project(
     *, start: Path, environ: Mapping[str, str], root: Path | None = None, overlays: Path | None = None
 ) -> Project:
-    """Find the checkout at or above `start` (or at `root`), and what the package carries; UsageError for a wrong root.
+    """Find the checkout at `root`, else the one at or above `start`, else the package's own; UsageError for none.
 
     Overlays go to `overlays`, else TOOLKIT_OVERLAYS, else the checkout's `overlays/`, else the user's data folder.
     """
@@ -64,7 +64,7 @@ def find_project(
         raise UsageError(
             f"{root} is no toolkit checkout", hint=f"expected folders {' and '.join(MARKS)} there; see --project"
         )
-    checkout = root.absolute() if root else find_checkout(start)
+    checkout = root.absolute() if root else find_checkout(start) or _own_checkout()
     home = checkout or _packaged_data()
     if home is None:
         raise UsageError("no recipes found", hint="run in a checkout, or name one with --project DIR")
@@ -100,14 +100,18 @@ def _verify_folder(home: Path) -> Path:
     )
 
 
+def _own_checkout() -> Path | None:
+    """Return the checkout that this package runs from: an editable install is used from anywhere."""
+    place = Path(__file__).absolute().parent.parent
+    return place if _is_checkout(place) else None
+
+
 def _packaged_data() -> Path | None:
-    """Return what the installed package carries; an editable install has the checkout that it points to instead."""
+    """Return what the installed package carries, None in a checkout."""
     from importlib.resources import files
 
-    package = Path(str(files("toolkit")))
-    if (package / "data" / "recipes").is_dir():
-        return package / "data"
-    return package.parent if _is_checkout(package.parent) else None
+    data = Path(str(files("toolkit"))) / "data"
+    return data if (data / "recipes").is_dir() else None
 
 
 def _overlays_folder(checkout: Path | None, environ: Mapping[str, str]) -> Path:

@@ -102,6 +102,7 @@ def _attempt(name: str, modules: dict[str, str], request: Request) -> Outcome:
     except (Exception, SystemExit) as fault:
         # Whatever a check or the code under test raises, an exit of the interpreter among it, is that check's
         # outcome, and must not take the other checks' results along.
+        traceback.print_exception(type(fault), fault, fault.__traceback__)  # the whole of it, for the log
         return _broke_with(fault)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.metadata
 import importlib.util
 import sys
 import types
@@ -38,7 +39,14 @@ def has_wheel(python: tuple[int, int]) -> bool:
 
 def is_installed() -> bool:
     """Tell whether Triton is here with its Ascend backend; another Triton does not count."""
-    return all(importlib.util.find_spec(name) is not None for name in ("triton", "triton.backends.ascend"))
+    return not is_overwritten() and all(
+        importlib.util.find_spec(name) is not None for name in ("triton", "triton.backends.ascend")
+    )
+
+
+def is_overwritten() -> bool:
+    """Tell whether another Triton was installed too: a CUDA build of torch brings one, into the very same folder."""
+    return bool(list(importlib.metadata.distributions(name="triton")))
 
 
 def install_driver() -> None:

@@ -107,10 +107,13 @@ def test_a_bundle_says_which_way_it_went() -> None:
     file = Path("cache.tar")
 
     assert answers.describe_bundle(file, "sample", "k" * 64, entries=2).text == (
-        f"cache.tar: wrote 2 entries of sample, key {'k' * 16}"
+        f"cache.tar: 2 entries of sample, key {'k' * 16}"
+    )
+    assert answers.describe_bundle(file, "sample", "k" * 64, entries=2, new=2).text == (
+        f"cache.tar: 2 entries of sample, key {'k' * 16}: their hashes checked, 2 brought in"
     )
     assert answers.describe_bundle(file, "sample", "k" * 64, entries=2, new=0).text == (
-        f"cache.tar: brought in 0 of 2 entries, their hashes checked, of sample, key {'k' * 16}"
+        f"cache.tar: 2 entries of sample, key {'k' * 16}: their hashes checked, 0 brought in, 2 there already"
     )
 
 

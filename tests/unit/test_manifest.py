@@ -20,7 +20,7 @@ from toolkit.overlay import build_overlay
 
 KEY = make_key([("component", "sample"), ("base", "wheel:00")])
 CONTRACT = Contract(python_tags=("cp311",), platforms=("manylinux_2_28_x86_64",), torch="2.13.0", soc=("910B",))
-BUILD_AGAIN = "build it again: toolkit build --recipe NAME"
+BUILD_AGAIN = "build it again: toolkit build"
 
 
 @pytest.fixture

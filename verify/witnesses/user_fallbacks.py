@@ -27,6 +27,11 @@ OPERATOR_CALL = re.compile(r"^\s*\w+ = torch\.ops\.(\w+\.\w+\.\w+)\(", re.MULTIL
 
 def check(request: Request) -> Outcome:
     """Generate the Triton backend's code for the operators that are named, and judge it."""
+    if triton_host.is_overwritten():
+        return skipped(
+            "the package triton shares its folder with triton-ascend, so neither is whole: pip uninstall triton, then "
+            "pip install --force-reinstall --no-deps triton-ascend==3.2.0"
+        )
     if not triton_host.is_installed():
         if triton_host.has_wheel(sys.version_info[:2]):
             return skipped("triton-ascend is not installed, and could be (the extra `target`)")
