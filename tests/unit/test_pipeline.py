@@ -183,6 +183,15 @@ def test_verifying_what_was_built_from_other_inputs_says_so(sample: Sample, capl
     assert f"{current_of(sample)} was built from other inputs than are here now" in caplog.text
 
 
+def test_verify_makes_the_proof_that_is_not_there(sample: Sample) -> None:
+    sample.build()
+    path = current_of(sample) / "proof.json"
+    path.unlink()
+    verify(sample.plan(), sample.means, silent_console())
+
+    assert json.loads(path.read_text())["ok"] is True
+
+
 def test_verify_without_an_overlay_leaves_nothing_behind(sample: Sample) -> None:
     with pytest.raises(OverlayError, match="there is no overlay in"):
         verify(sample.plan(), sample.means, silent_console())
