@@ -60,7 +60,8 @@ def explain_failure(
 def already_upstream(patch: Patch, base: FetchedBase) -> ApplyError:
     """Say that a patch's change is in the base, and how a recipe accepts that."""
     return ApplyError(
-        f"patch {patch.name} is already in {base.component} {base.version} or in an earlier patch: all of its change is there",
+        f"patch {patch.name} has nothing to do: {base.component} {base.version}, or an earlier patch, "
+        "has all of its change",
         hint=f"drop the patch, or add {patch.name!r} to accept_upstream of {base.component} in the recipe:"
         f" it is skipped then, and its witness ({patch.witness}) must pass on the base",
     )
