@@ -25,13 +25,20 @@ OTHERS_SAY = ("TOOLKIT_PYTHON",)
 def main() -> None:
     """Answer if that can be done at once, else run the command line."""
     answer = quick_answer(sys.argv[1:], os.environ)
-    if answer is None:
+    if answer is None or not _is_told(answer):
         from toolkit.cli import main as run_command_line
 
         run_command_line()
-        return
-    sys.stdout.write(answer if answer.endswith("\n") else f"{answer}\n")
-    sys.stdout.flush()
+
+
+def _is_told(answer: str) -> bool:
+    """Write the answer; False where standard output is closed or refuses, which the command line can report."""
+    try:
+        sys.stdout.write(answer if answer.endswith("\n") else f"{answer}\n")
+        sys.stdout.flush()
+    except (OSError, AttributeError):
+        return False
+    return True
 
 
 def quick_answer(words: Sequence[str], environ: Mapping[str, str]) -> str | None:
