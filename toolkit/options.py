@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from toolkit.report import Console
     from toolkit.store import Store
 
+log = logging.getLogger(__name__)
+
 LONGEST = 86400
 """The most seconds that a checking process may be given: a day."""
 
@@ -180,6 +182,9 @@ def checked_overlay(recipe: str, interpreter: Path | None, options: dict[str, An
 
         found = target.inspect_interpreter(interpreter_of(interpreter), env=os.environ)
         target.require_fit(overlay, found, os.environ)
+        make_console(options)
+        if stale := current.changed_since(folder, facts):
+            log.warning("%s was changed after the overlay was built; take it in with `toolkit build`", stale)
     return overlay
 
 

@@ -107,6 +107,9 @@ def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...
     require_python_path(plan, means)
     with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"), means.store.in_use():
         standing = current.open_current(plan.folder, full=True)
+        if standing.key != plan.key.digest:
+            log.warning("the overlay is of key %.16s, its inputs now give %.16s; take them in with `toolkit build`",
+                        standing.key, plan.key.digest)  # fmt: skip
         proof = make_proof(plan, standing, means, watcher, checks=checks)
         if not checks:
             prove.write_proof(proof, standing.root / PROOF_FILE)

@@ -196,3 +196,16 @@ def test_a_place_that_pythonpath_cannot_hold_is_refused_before_the_work(
 def test_a_machine_without_git_ends_with_the_code_of_a_failed_command(sample: Sample) -> None:
     done = toolkit(sample, "build", "--json", PATH=os.path.dirname(sys.executable))
     assert error_of(done)[:2] == (19, "git cannot be started: there is none on PATH")
+
+
+def test_an_overlay_whose_inputs_were_edited_is_used_with_a_warning(sample: Sample) -> None:
+    assert toolkit(sample, "build").returncode == 0
+    assert toolkit(sample, "run", "true").stderr == ""
+    sample.patch.write_text(sample.patch.read_text().replace("Without it", "Before it"))
+    warning = f"warning: {sample.patch} was changed after the overlay was built; take it in with `toolkit build`\n"
+    for words in (["env"], ["run", "true"]):
+        done = toolkit(sample, *words)
+        assert (done.returncode, done.stderr) == (0, warning)
+    assert "its inputs now give" in toolkit(sample, "verify").stderr
+    assert toolkit(sample, "build").returncode == 0
+    assert toolkit(sample, "run", "true").stderr == ""
