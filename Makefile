@@ -9,6 +9,13 @@ TOOLKIT_ARGS ?=
 bin := $(VENV)/bin
 python := $(bin)/python
 toolkit := $(bin)/toolkit
+# These end up in `rm -rf` and before a command: one word each.
+ifneq ($(words $(VENV)),1)
+$(error VENV is '$(VENV)', expected one path without spaces)
+endif
+ifeq ($(strip $(PYTHON)),)
+$(error PYTHON is empty, expected an interpreter)
+endif
 # Never let the caller's own Python settings reach what is set up here.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP
 
@@ -35,6 +42,8 @@ endif
 
 # A venv without ensurepip (Debian splits it off) gets pip from the pip that is there.
 $(python):
+	@[ ! -e $(VENV) ] || [ -e $(VENV)/pyvenv.cfg ] || { \
+	  echo "VENV=$(VENV) is there already and no virtual environment: name another" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "toolkit needs Python 3.10 or later: make PYTHON=...")'
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); \
 	  $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip; }
@@ -82,5 +91,6 @@ bench: $(VENV)/.ready-bench
 	$(python) -m bench
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	[ ! -e $(VENV)/pyvenv.cfg ] || rm -rf $(VENV)
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find overlays -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +

@@ -50,6 +50,7 @@ def exit_codes() -> str:
     rows += [
         f"| {INTERNAL_ERROR} | | a bug of toolkit: the traceback is in the log file that the message names |",
         f"| {INTERRUPTED} | | interrupted from the keyboard |",
+        "| 129, 143 | | ended by SIGHUP or SIGTERM |",
     ]
     return CODES_HEAD + "\n".join(rows) + "\n\n`toolkit run` ends with the code of the command that it became.\n"
 

@@ -113,10 +113,12 @@ def unchanged(folder: RecipeFolder, facts: Mapping[str, str]) -> Trace | None:
     return trace if changed_input(trace, facts) is None else None
 
 
-def changed_file(folder: RecipeFolder) -> str | None:
-    """Name the first file or folder that is not as it was when the current overlay was made from it, or None."""
+def changed_since(folder: RecipeFolder, facts: Mapping[str, str]) -> str | None:
+    """Name the first input file that is not as it was when the current overlay was built by this same project."""
     trace = read_trace(folder.trace)
-    return None if trace is None else changed_input(trace, {})
+    if trace is None or any(trace.facts.get(name) != facts[name] for name in ("project", "folder")):
+        return None
+    return changed_input(trace, {})
 
 
 def require_generation(folder: RecipeFolder) -> Path:

@@ -126,6 +126,8 @@ def render(shell: Shell, activation: Activation, environ: Mapping[str, str] = NO
 # --- POSIX shells ----------------------------------------------------------------------------------------------
 
 SH = """\
+[ -d {site} ] || {{ printf '%s\\n' {gone} >&2; return 1; }}
+
 if command -v toolkit_deactivate >/dev/null 2>&1; then toolkit_deactivate; fi
 
 for _toolkit_name in {names}; do
@@ -166,6 +168,7 @@ def _render_sh(activation: Activation) -> str:
     body = SH.format(
         names=" ".join([PYTHONPATH, *activation.variables]),
         site=shlex.quote(activation.site),
+        gone=shlex.quote(_gone(activation)),
         exports="\n".join(f"export {name}={shlex.quote(value)}" for name, value in activation.variables.items()),
     )
     notice = f"printf '%s\\n' {shlex.quote(activation.notice)} >&2\n" if activation.notice else ""
@@ -175,6 +178,11 @@ def _render_sh(activation: Activation) -> str:
 # --- fish ------------------------------------------------------------------------------------------------------
 
 FISH = """\
+if not test -d {site}
+    echo {gone} >&2
+    return 1
+end
+
 if functions -q toolkit_deactivate
     toolkit_deactivate
 end
@@ -223,6 +231,7 @@ def _render_fish(activation: Activation) -> str:
     body = FISH.format(
         names=" ".join([PYTHONPATH, *activation.variables]),
         site=_quote_fish(activation.site),
+        gone=_quote_fish(_gone(activation)),
         exports="\n".join(f"set -gx {name} {_quote_fish(value)}" for name, value in activation.variables.items()),
     )
     notice = f"echo {_quote_fish(activation.notice)} >&2\n" if activation.notice else ""
@@ -271,6 +280,11 @@ def _header(activation: Activation, usage: str = "") -> str:
     lines += [usage] if usage else []
     lines += activation.notice.splitlines()
     return "".join(f"# {' '.join(line.splitlines())}\n" for line in lines)
+
+
+def _gone(activation: Activation) -> str:
+    """Say what a file that outlived its overlay, or moved without being written again, has to say."""
+    return f"there is no overlay at {activation.root}: build it again where it shall be, with `toolkit build`"
 
 
 def _env_faults(env: Mapping[str, str], own: set[str]) -> list[str]:

@@ -20,13 +20,18 @@ CHUNK = 1 << 20
 PART_PREFIX = ".part-"
 
 STORAGE_ERRNOS = {
-    errno.ENOSPC: "is full",
-    errno.EDQUOT: "is over its quota",
-    errno.EROFS: "is read-only",
-    errno.EACCES: "may not be written",
-    errno.EPERM: "may not be written",
-    errno.ENOTDIR: "is not a folder",
-    errno.EFBIG: "would be larger than a file may be here",
+    errno.ENOSPC: "cannot write: {} is full",
+    errno.EDQUOT: "cannot write: {} is over its quota",
+    errno.EROFS: "cannot write: {} is read-only",
+    errno.EFBIG: "cannot write: {} would be larger than a file may be here",
+    errno.EACCES: "cannot use {}: that is not permitted",
+    errno.EPERM: "cannot use {}: that is not permitted",
+    errno.ENOTDIR: "cannot use {}: it is not a folder",
+    errno.EISDIR: "cannot use {}: it is a folder",
+    errno.EEXIST: "cannot make {}: something else has that name",
+    errno.ENAMETOOLONG: "cannot use {}: the name is too long",
+    errno.ELOOP: "cannot use {}: its links lead nowhere",
+    errno.EIO: "cannot read or write {}: the disk has a fault",
 }
 
 FileSignature = tuple[int, int, int, int]
@@ -136,10 +141,15 @@ def staged_directory(final: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def temporary_directory(prefix: str) -> Iterator[Path]:
-    """Yield a private folder under the system's temporary one, removed afterwards."""
+    """Yield a private folder under the system's temporary one, removed afterwards; StorageError where there is none."""
     import tempfile
 
-    path = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        path = Path(tempfile.mkdtemp(prefix=prefix))
+    except FileNotFoundError as fault:  # What tempfile raises where no candidate can be written.
+        raise StorageError(
+            f"there is no temporary folder: {fault.strerror}", hint="set TMPDIR to a folder that can be written"
+        ) from fault
     try:
         yield path
     finally:
@@ -203,7 +213,7 @@ def storage_error(fault: OSError) -> StorageError | None:
         return None
     place = fault.filename2 or fault.filename or "the file system"
     return StorageError(
-        f"cannot write: {place} {why} ({fault.strerror})",
+        f"{why.format(place)} ({fault.strerror})",
         hint="free or choose another place with --store and --overlays; nothing half-made was left under a final name",
     )
 

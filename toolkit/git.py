@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from toolkit.errors import CommandError, ToolkitError
+from toolkit.errors import CommandError
 from toolkit.files import remove_tree
 from toolkit.process import describe_code, last_lines
 
@@ -142,8 +142,10 @@ def isolated_environment(folder: Path, caller: Mapping[str, str]) -> dict[str, s
 def _require_git() -> str:
     executable = shutil.which("git")
     if executable is None:
-        raise ToolkitError(
+        raise CommandError(
             "git cannot be started: there is none on PATH",
+            argv=("git",),
+            returncode=None,
             hint="install git (for example `apt-get install git`) and try again",
         )
     return executable
@@ -154,8 +156,10 @@ def _command_interface(folder: Path) -> Git:
     try:
         from git import Git
     except ImportError as fault:
-        raise ToolkitError(
+        raise CommandError(
             f"git cannot be used: {str(fault).splitlines()[0]}",
+            argv=("git",),
+            returncode=None,
             hint="see that `git --version` works, and unset GIT_PYTHON_GIT_EXECUTABLE and GIT_PYTHON_REFRESH",
         ) from fault
     return Git(folder)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import ToolkitError, UsageError
 from toolkit.project import DEFAULT_RECIPE, find_project
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from toolkit.report import Console
     from toolkit.store import Store
 
+log = logging.getLogger(__name__)
+
+LONGEST = 86400
+"""The most seconds that a checking process may be given: a day."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -31,7 +36,7 @@ def complete_recipe(_context: click.Context, _parameter: click.Parameter, typed:
     from toolkit.recipe import recipe_names
 
     try:
-        project = find_project(start=Path.cwd(), environ=os.environ)
+        project = find_project(start=_here(), environ=os.environ)
     except ToolkitError:
         return []
     return [name for name in recipe_names(project.recipes) if name.startswith(typed)]
@@ -79,18 +84,33 @@ def target_options(command: Command) -> Command:
 
 def junit_option(command: Command) -> Command:
     """Add --junit."""
-    return click.option("--junit", type=click.Path(path_type=Path), help="Write the proof as JUnit XML too.")(command)
+    return click.option(
+        "--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the proof as JUnit XML too."
+    )(command)
 
 
 def work_options(command: Command) -> Command:
     """Add what says how a build or proof goes about its work."""
     for option in (
         click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Checks side by side."),
-        click.option("--time-limit", default=300.0, show_default=True, help="Seconds that a checking process gets."),
+        click.option(
+            "--time-limit",
+            default=300.0,
+            show_default=True,
+            callback=_require_seconds,
+            help="Seconds that a checking process gets.",
+        ),
         click.option("--offline", is_flag=True, help="Use the store only."),
     ):
         command = option(command)
     return command
+
+
+def _require_seconds(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+    """Refuse what no clock can count: a range of click's lets NaN and infinity through."""
+    if not 0 < value <= LONGEST:
+        raise click.BadParameter(f"{value:g} is not in the range 0<x<={LONGEST}.")
+    return value
 
 
 # --- values from options -----------------------------------------------------------------------------------------
@@ -110,7 +130,14 @@ def give(console: Console, answer: Answer) -> None:
 
 
 def project_of(options: dict[str, Any]) -> Project:
-    return find_project(start=Path.cwd(), environ=os.environ, root=options["project"], overlays=options["overlays"])
+    return find_project(start=_here(), environ=os.environ, root=options["project"], overlays=options["overlays"])
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as fault:
+        raise UsageError("the current folder is no longer there", hint="change to one that is") from fault
 
 
 def store_of(options: dict[str, Any]) -> Store:
@@ -155,16 +182,27 @@ def checked_overlay(recipe: str, options: dict[str, Any]) -> Overlay:
 
     project = project_of(options)
     folder = current.recipe_folder(project, recipe)
+    if folder.current() is None:
+        _require_recipe(recipe, project)
     overlay = current.open_current(folder)
     interpreter = interpreter_of(options)
-    if not current.unchanged(folder, current.facts_of(project, folder, recipe, str(interpreter), os.environ)):
+    facts = current.facts_of(project, folder, recipe, str(interpreter), os.environ)
+    if not current.unchanged(folder, facts):
         from toolkit import target
 
-        if changed := current.changed_file(folder):
-            make_console(options).note(f"note: {changed} is not as it was when the overlay was built: toolkit build")
         found = target.inspect_interpreter(interpreter, env=os.environ)
         target.require_fit(overlay, found, os.environ)
+        make_console(options)
+        if stale := current.changed_since(folder, facts):
+            log.warning("%s was changed after the overlay was built; take it in with `toolkit build`", stale)
     return overlay
+
+
+def _require_recipe(recipe: str, project: Project) -> None:
+    """Raise UsageError for a name that no recipe has: what was never built may have been misspelt."""
+    from toolkit.recipe import find_recipe
+
+    find_recipe(recipe, project.recipes)
 
 
 def interpreter_of(options: dict[str, Any]) -> Path:

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import gettempdir
 from textwrap import shorten
 from typing import Protocol
 
 from toolkit import answers, bundle, current, envfile, overlay, prove, repack, series, sysroot
 from toolkit.current import PROOF_FILE, RecipeFolder
-from toolkit.errors import OverlayError, ProofError, StoreError
+from toolkit.errors import OverlayError, ProofError, StoreError, UsageError
 from toolkit.files import remove_tree, sha256_file, staged_directory, temporary_directory
 from toolkit.model import CheckResult, FetchedBase, Overlay, Progress, Proof, Runtime, Wheel, make_key
 from toolkit.plan import Plan, PlannedComponent, proof_key
@@ -86,8 +87,9 @@ def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str
 
     `facts` are what no input file holds and a later run must find unchanged to have nothing to do.
     """
+    require_python_path(plan, means)
     plan.folder.path.mkdir(parents=True, exist_ok=True)
-    with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"):
+    with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"), means.store.in_use():
         wheels = [obtain_wheel(part, plan, means, watcher) for part in plan.components]
         built, is_new = obtain_overlay(plan, wheels, watcher)
         proof, is_proven_now = obtain_proof(plan, built, means, watcher)
@@ -102,15 +104,32 @@ def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str
 def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...] = ()) -> tuple[Overlay, Proof]:
     """Prove the current overlay again, every byte of it read; a whole proof replaces the one on disk."""
     current.require_generation(plan.folder)
-    with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"):
+    require_python_path(plan, means)
+    with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"), means.store.in_use():
         standing = current.open_current(plan.folder, full=True)
         if standing.key != plan.key.digest:
-            log.warning("%s was built from other inputs than are here now; to build anew: toolkit build", standing.root)
+            log.warning("the overlay is of key %.16s, its inputs now give %.16s; take them in with `toolkit build`",
+                        standing.key, plan.key.digest)  # fmt: skip
         proof = make_proof(plan, standing, means, watcher, checks=checks)
         if not checks:
             prove.write_proof(proof, standing.root / PROOF_FILE)
     watcher.proof(proof)
     return standing, proof
+
+
+def require_python_path(plan: Plan, means: Means) -> None:
+    """Raise UsageError for a place with a colon: what a proof imports from it could not stand in PYTHONPATH."""
+    places = [
+        ("the overlays' folder", plan.folder.path, "--overlays DIR"),
+        ("the store", means.store.root, "--store DIR or TOOLKIT_STORE"),
+        ("the temporary folder", Path(gettempdir()), "TMPDIR"),
+    ]
+    for what, place, option in places:
+        if ":" in str(place):
+            raise UsageError(
+                f"{what} {str(place)!r} has a colon, which PYTHONPATH cannot hold",
+                hint=f"choose another place with {option}",
+            )
 
 
 # --- wheels ----------------------------------------------------------------------------------------------------
@@ -356,6 +375,7 @@ def export_cache(plan: Plan, means: Means, file: Path) -> bundle.Index:
     lock = means.project.lock_path(plan.recipe.files[0])
     manifest = plan.folder.generation(plan.key.digest) / "manifest.json"
     extra = {f"lock/{lock.name}": lock} | ({"manifest.json": manifest} if manifest.is_file() else {})
-    return bundle.export_bundle(
-        means.store, file, recipe=plan.recipe.name, key=plan.key.digest, entries=entries, extra=extra
-    )
+    with means.store.in_use():
+        return bundle.export_bundle(
+            means.store, file, recipe=plan.recipe.name, key=plan.key.digest, entries=entries, extra=extra
+        )

@@ -106,9 +106,10 @@ def replace_process(argv: Sequence[str], env: Mapping[str, str]) -> None:
     """Become another program, as `exec` does; raise CommandError where it cannot be started."""
     try:
         os.execvpe(argv[0], list(argv), dict(env))
-    except OSError as fault:
+    except (OSError, ValueError) as fault:  # An empty name is a ValueError.
+        why = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise CommandError(
-            f"cannot start {argv[0]!r}: {fault.strerror}", argv=argv, returncode=None, hint=NOT_FOUND_HINT
+            f"cannot start {argv[0]!r}: {why}", argv=argv, returncode=None, hint=NOT_FOUND_HINT
         ) from fault
 
 

@@ -60,11 +60,11 @@ def _asked_recipe(words: Sequence[str], environ: Mapping[str, str]) -> str | Non
 
 
 def _say(answer: str) -> bool:
-    """Print an answer; False where nobody takes it, which the command line can report."""
+    """Print an answer; False where nobody takes it (or there is no standard output), which the command line can tell."""
     try:
         sys.stdout.write(answer if answer.endswith("\n") else f"{answer}\n")
         sys.stdout.flush()
-    except (OSError, UnicodeEncodeError):
+    except (OSError, UnicodeEncodeError, AttributeError):
         return False
     return True
 

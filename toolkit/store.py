@@ -7,6 +7,7 @@ whole; what is being made stands beside it as `.part-<key>` and is swept by whoe
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import time
@@ -22,6 +23,7 @@ from toolkit.files import PART_PREFIX, remove_tree, staged_directory
 log = logging.getLogger(__name__)
 
 LOCK_FOLDER = "locks"
+IN_USE = "in-use"
 WAIT_NOTICE = 1.0
 WAIT_LIMIT = 3600.0
 
@@ -88,6 +90,14 @@ class Store:
                 held.enter_context(hold_lock(self._lock(name), name))
             yield
 
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep every entry while the block works with them: `collect` waits for it, any number of blocks may run."""
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(StoreError):  # What cannot be written cannot be collected either.
+                held.enter_context(self._guarded(fcntl.LOCK_SH, "a removal of old entries"))
+            yield
+
     def entries(self) -> list[StoreEntry]:
         """List the finished entries, least recently used first."""
         found: list[StoreEntry] = []
@@ -104,12 +114,32 @@ class Store:
     def collect(self, *, older_than: float, keep: Iterable[str] = (), now: Callable[[], float] = time.time) -> int:
         """Remove entries unused for `older_than` seconds, and leftovers of killed runs; return the bytes freed.
 
-        `keep` names keys that stay whatever their age.
+        `keep` names keys that stay whatever their age. Waits for those who have the store `in_use`.
         """
+        if not self.root.is_dir():
+            return 0
         kept = frozenset(keep)
-        limit = now() - older_than
-        old = [entry for entry in self.entries() if entry.key not in kept and entry.used <= limit]
-        return sum(self._remove(entry, limit) for entry in old) + self._sweep()
+        with self._guarded(fcntl.LOCK_EX, "its work with the store"):
+            limit = now() - older_than
+            old = [entry for entry in self.entries() if entry.key not in kept and entry.used <= limit]
+            return sum(self._remove(entry, limit) for entry in old) + self._sweep()
+
+    @contextlib.contextmanager
+    def _guarded(self, mode: int, awaited: str) -> Iterator[None]:
+        """Hold the lock between those who work with entries (shared) and one who removes them (exclusive)."""
+        path = self.root / LOCK_FOLDER / IN_USE
+        with self._writing():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            try:
+                fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+            except BlockingIOError:
+                log.warning("waiting for another toolkit process to end %s", awaited)
+                fcntl.flock(descriptor, mode)
+            yield
+        finally:
+            os.close(descriptor)
 
     def _remove(self, entry: StoreEntry, limit: float) -> int:
         with self.locked(f"{entry.kind}-{entry.key}"):

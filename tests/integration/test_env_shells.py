@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -46,6 +47,7 @@ def shell(request: pytest.FixtureRequest) -> str:
 
 
 def activation_at(root: Path, **variables: str) -> Activation:
+    (root / "site").mkdir(parents=True, exist_ok=True)
     own = {"TOOLKIT_OVERLAY": str(root), "TORCH_EXTENSIONS_DIR": str(root / "torch_extensions")}
     return Activation(
         recipe="sample",
@@ -116,6 +118,21 @@ def test_sourcing_twice_changes_nothing_and_one_way_back_is_enough(
 
     assert twice == once
     assert back == before
+
+
+def test_a_file_that_outlived_its_overlay_refuses_and_changes_nothing(shell: str, tmp_path: Path) -> None:
+    activation = activation_at(tmp_path / "overlay")
+    source = write_env_file(shell, activation, tmp_path / "env")
+    shutil.rmtree(activation.root)
+    argv = [word for word in SHELLS[shell] if word not in ("-eu", "-o", "pipefail")]  # dash ends with -e, told or not
+    done = subprocess.run(
+        [*argv, "-c", f'{source} || echo refused "$PYTHONPATH"'],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": "/opt/lib"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == "refused /opt/lib\n"
+    assert done.stderr == (
+        f"there is no overlay at {activation.root}: build it again where it shall be, with `toolkit build`\n"
+    )
 
 
 def test_another_overlay_takes_the_place_of_the_first(shell: str, tmp_path: Path) -> None:

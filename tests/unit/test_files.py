@@ -8,6 +8,7 @@ import io
 import os
 import re
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -404,11 +405,17 @@ HINT = "free or choose another place with --store and --overlays; nothing half-m
         pytest.param(OSError(errno.EROFS, "Read-only file system", "/store"),
                      "cannot write: /store is read-only (Read-only file system)", id="read-only"),
         pytest.param(OSError(errno.EACCES, "Permission denied", "/a", None, "/b"),
-                     "cannot write: /b may not be written (Permission denied)", id="the second name of a rename"),
+                     "cannot use /b: that is not permitted (Permission denied)", id="the second name of a rename"),
         pytest.param(OSError(errno.EFBIG, "File too large", "/store/x"),
                      "cannot write: /store/x would be larger than a file may be here (File too large)", id="too large"),
         pytest.param(OSError(errno.ENOTDIR, "Not a directory", "/file/x"),
-                     "cannot write: /file/x is not a folder (Not a directory)", id="below a file"),
+                     "cannot use /file/x: it is not a folder (Not a directory)", id="below a file"),
+        pytest.param(OSError(errno.EISDIR, "Is a directory", "/x"),
+                     "cannot use /x: it is a folder (Is a directory)", id="a folder in a file's place"),
+        pytest.param(OSError(errno.EEXIST, "File exists", "/x"),
+                     "cannot make /x: something else has that name (File exists)", id="a file in a folder's place"),
+        pytest.param(OSError(errno.ENAMETOOLONG, "File name too long", "/xx"),
+                     "cannot use /xx: the name is too long (File name too long)", id="long name"),
     ],
 )  # fmt: skip
 def test_a_refusal_becomes_an_error_that_names_the_place(fault: OSError, message: str) -> None:
@@ -421,3 +428,11 @@ def test_a_refusal_becomes_an_error_that_names_the_place(fault: OSError, message
 @pytest.mark.parametrize("fault", [FileNotFoundError(errno.ENOENT, "gone", "x"), OSError("odd")], ids=["other", "none"])
 def test_another_fault_is_no_refusal(fault: OSError) -> None:
     assert storage_error(fault) is None
+
+
+def test_a_machine_without_a_temporary_folder_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(StorageError) as raised, temporary_directory("toolkit-"):
+        pass
+    assert raised.value.message == "there is no temporary folder: No such file or directory"
+    assert raised.value.hint == "set TMPDIR to a folder that can be written"

@@ -128,7 +128,7 @@ def test_a_failing_git_is_a_command_error(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_machine_without_git_is_told_what_to_install(tmp_path: Path, code: str) -> None:
     program = (
         "from pathlib import Path; from toolkit import git, errors\n"
-        f"try:\n    {code}\nexcept errors.ToolkitError as e:\n    print(e.message, '|', e.hint)"
+        f"try:\n    {code}\nexcept errors.CommandError as e:\n    print(e.message, '|', e.hint)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True,
@@ -142,7 +142,7 @@ def test_a_machine_without_git_is_told_what_to_install(tmp_path: Path, code: str
 def test_a_git_that_gitpython_cannot_use_is_a_clear_error(tmp_path: Path) -> None:
     program = (
         "from toolkit import git, errors\n"
-        "try:\n    git.git_version()\nexcept errors.ToolkitError as e:\n    print(e.message, '|', e.hint)"
+        "try:\n    git.git_version()\nexcept errors.CommandError as e:\n    print(e.message, '|', e.hint)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=Path.cwd(), check=True, capture_output=True, text=True,

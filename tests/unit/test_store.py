@@ -430,3 +430,23 @@ def test_discarding_what_is_not_there_is_no_error(store: Store) -> None:
     store.discard("wheel", "k", unless=lambda path: refuse(path) is None)
 
     assert content(store) == []
+
+
+def test_collecting_waits_for_those_who_work_with_entries(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    store.obtain("wheel", "k", fill)
+    freed: list[int] = []
+    collecting = threading.Thread(target=lambda: freed.append(store.collect(older_than=0)))
+    with store.in_use(), Store(store.root).in_use():
+        collecting.start()
+        collecting.join(0.3)
+        assert collecting.is_alive()
+        assert store.find("wheel", "k") is not None
+    collecting.join(PATIENCE)
+    assert freed == [8]
+    assert caplog.messages == ["waiting for another toolkit process to end its work with the store"]
+
+
+def test_a_store_that_cannot_be_written_can_be_in_use(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with Store(tmp_path / "file" / "store").in_use():
+        pass
