@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,14 @@ NOT_FOR_TESTS = ("TOOLKIT_", "XDG_", "GIT_")
 """Variables of the caller that would change what a test sees. pip's stay: they say where the index is."""
 
 PIP_CONFIG_FILES = (".config/pip/pip.conf", ".pip/pip.conf")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heeded_signals() -> None:
+    """Heed what a run in the background, or under nohup, ignores: the children that tests end by it inherit that."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

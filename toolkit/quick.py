@@ -60,7 +60,7 @@ def _asked_recipe(words: Sequence[str], environ: Mapping[str, str]) -> str | Non
 
 
 def _say(answer: str) -> bool:
-    """Print an answer; False where nobody takes it (or there is no standard output), which the command line can tell."""
+    """Print an answer; False where nobody takes it, or there is no output at all: the command line can report it."""
     try:
         sys.stdout.write(answer if answer.endswith("\n") else f"{answer}\n")
         sys.stdout.flush()
