@@ -357,7 +357,8 @@ def test_a_file_that_is_there_already_is_not_overwritten(tmp_path: Path) -> None
     assert (tmp_path / "victim").read_text() == "mine"
 
 
-def test_the_first_damaged_member_ends_the_work(tmp_path: Path) -> None:
+def test_the_first_damaged_member_ends_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0})  # one thread: then the order is known
     wheel = make_wheel(
         tmp_path,
         files={f"sample/{n:04}.py": f"value = {n}\n" * 50 for n in range(3000)},
@@ -369,7 +370,7 @@ def test_the_first_damaged_member_ends_the_work(tmp_path: Path) -> None:
     with open_wheel(wheel) as archive, pytest.raises(SourceError, match=r"member 'sample/1000\.py' is damaged"):
         archive.extract(archive.members, tmp_path / "out")
 
-    assert len(list((tmp_path / "out" / "sample").iterdir())) < 3000
+    assert len(list((tmp_path / "out" / "sample").iterdir())) == 1001
 
 
 def test_a_large_member_takes_constant_memory(tmp_path: Path) -> None:
