@@ -370,7 +370,7 @@ def test_the_first_damaged_member_ends_the_work(tmp_path: Path, monkeypatch: pyt
     with open_wheel(wheel) as archive, pytest.raises(SourceError, match=r"member 'sample/1000\.py' is damaged"):
         archive.extract(archive.members, tmp_path / "out")
 
-    assert len(list((tmp_path / "out" / "sample").iterdir())) == 1001
+    assert len(list((tmp_path / "out" / "sample").iterdir())) == 1
 
 
 def test_a_large_member_takes_constant_memory(tmp_path: Path) -> None:
