@@ -23,6 +23,7 @@ from toolkit.plan import Plan, make_plan
 from toolkit.project import Project, find_project
 from toolkit.report import Console
 from toolkit.store import Store
+from toolkit.work import Means
 
 RECIPE = """\
 schema = 1
@@ -149,11 +150,9 @@ class Sample:
         return recipe_folder(self.project, "sample")
 
     @property
-    def means(self) -> pipeline.Means:
+    def means(self) -> Means:
         """What a build of it works with."""
-        return pipeline.Means(
-            project=self.project, store=Store(Path(self.environ["TOOLKIT_STORE"])), environ=self.environ
-        )
+        return Means(project=self.project, store=Store(Path(self.environ["TOOLKIT_STORE"])), environ=self.environ)
 
     @property
     def facts(self) -> dict[str, str]:

@@ -197,11 +197,11 @@ def run(recipe: str, host: bool, command: tuple[str, ...], **options: Any) -> No
     environ = envfile.activate(os.environ, envfile.activation_of(overlay))
     environ["PATH"] = f"{interpreter_of(options).absolute().parent}{os.pathsep}{environ.get('PATH', os.defpath)}"
     if host:
-        from toolkit import pipeline
+        from toolkit import grounds
 
         project = project_of(options)
         plan = plan_of(project, recipe, options)
-        environ |= pipeline.runtime_variables(plan, means_of(project, options), make_console(options))
+        environ |= grounds.runtime_variables(plan, means_of(project, options), make_console(options))
     replace_process(list(command), environ)
 
 
@@ -405,12 +405,12 @@ def sysroot(recipe: str, **options: Any) -> None:
     \b
     Example:  toolkit sysroot --recipe dsv4-dvm-release --json
     """
-    from toolkit import answers, pipeline
+    from toolkit import answers, grounds
     from toolkit import sysroot as room
 
     console, project = make_console(options), project_of(options)
     plan = plan_of(project, recipe, options)
-    root = pipeline.obtain_sysroot(plan, means_of(project, options), console)
+    root = grounds.obtain_sysroot(plan, means_of(project, options), console)
     give(console, answers.describe_sysroot(root, room.sysroot_variables(root)))
 
 

@@ -18,11 +18,11 @@ from toolkit.project import DEFAULT_RECIPE, find_project
 if TYPE_CHECKING:
     from toolkit.answers import Answer
     from toolkit.model import Overlay
-    from toolkit.pipeline import Means
     from toolkit.plan import Plan
     from toolkit.project import Project
     from toolkit.report import Console
     from toolkit.store import Store
+    from toolkit.work import Means
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ def store_of(options: dict[str, Any]) -> Store:
 
 
 def means_of(project: Project, options: dict[str, Any]) -> Means:
-    from toolkit.pipeline import Means
+    from toolkit.work import Means
 
     return Means(
         project=project,

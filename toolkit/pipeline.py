@@ -7,68 +7,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
 from textwrap import shorten
-from typing import Protocol
 
-from toolkit import answers, bundle, current, envfile, overlay, prove, repack, series, sysroot
+from toolkit import answers, bundle, current, envfile, overlay, prove, repack, series
 from toolkit.current import PROOF_FILE, RecipeFolder
-from toolkit.errors import OverlayError, ProofError, StoreError, UsageError
+from toolkit.errors import OverlayError, ProofError, UsageError
 from toolkit.files import remove_tree, sha256_file, staged_directory, temporary_directory
-from toolkit.model import CheckResult, FetchedBase, Overlay, Progress, Proof, Runtime, Wheel, make_key
+from toolkit.grounds import fetch_base, obtain_base_site, runtime_variables
+from toolkit.model import Overlay, Proof
 from toolkit.plan import Plan, PlannedComponent, proof_key
-from toolkit.process import compose_env
-from toolkit.project import Project
-from toolkit.store import Store, hold_lock
+from toolkit.store import hold_lock
 from toolkit.trace import write_trace
 from toolkit.wheels.stored import StoredWheel, read_wheel_record, write_wheel_record
+from toolkit.work import Means, Watcher
 
 log = logging.getLogger(__name__)
 
 LOGS = "logs"
 DETAIL_LENGTH = 200
-SYSROOT = "sysroot"
-DEVICE_VARIABLES = ("ASCEND_", "ATB_", "HCCL_", "LD_LIBRARY_PATH", "TOOLCHAIN_HOME")
-"""What CANN's own set_env.sh sets and a process on a device needs, by name or prefix."""
-
-
-class Watcher(Protocol):
-    """Who is told how the work goes; `prefix` is the recipe, or recipe/component."""
-
-    def stage(self, prefix: str, text: str) -> None:
-        """A stage begins."""
-
-    def download(self, prefix: str, name: str) -> AbstractContextManager[Progress]:
-        """Bytes are about to arrive, perhaps."""
-
-    def check(self, prefix: str, result: CheckResult) -> None:
-        """A check came to its end."""
-
-    def proof(self, proof: Proof) -> None:
-        """All checks came to their end."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Means:
-    """What a build works with. `environ` is the caller's environment, of which children see only what they must.
-
-    `time_limit` is in seconds for each checking process; `jobs` are checking processes side by side.
-    """
-
-    project: Project
-    store: Store
-    environ: Mapping[str, str]
-    offline: bool = False
-    time_limit: float = prove.TIME_LIMIT
-    jobs: int = prove.JOBS
-
-    @property
-    def runtime(self) -> Runtime:
-        """Whether this is a machine with CANN, or one that gets the host sysroot."""
-        return "device" if sysroot.is_device(self.environ) else "host"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,20 +129,6 @@ def make_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher: Watche
         )
         watcher.stage(prefix, "write the patched wheel")
         return repack.repack_wheel(patched, key=part.key, import_name=part.component.import_name, into=folder)
-
-
-def fetch_base(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher) -> FetchedBase:
-    """Bring a component's locked base into the store."""
-    with watcher.download(f"{plan.recipe.name}/{part.component.name}", f"the base for {plan.target}") as progress:
-        return part.source.fetch(
-            part.locked,
-            component=part.component.name,
-            target=plan.target,
-            store=means.store,
-            offline=means.offline,
-            env=means.environ,
-            progress=progress,
-        )
 
 
 # --- overlay ---------------------------------------------------------------------------------------------------
@@ -298,71 +243,6 @@ def _standing_proof(plan: Plan, built: Overlay, means: Means) -> Proof | None:
     wanted = proof_key(plan, means.project, means.runtime, plan.recipe.checks).digest
     is_of_these_files = proof.environment.get("manifest") == sha256_file(built.manifest)
     return proof if proof.ok and is_of_these_files and proof.environment.get("proof_key") == wanted else None
-
-
-# --- what a proof runs on --------------------------------------------------------------------------------------
-
-
-def obtain_base_site(plan: Plan, means: Means, watcher: Watcher) -> Path:
-    """Return the unpatched bases, laid out in the store as an overlay of their own: the negative control's ground."""
-    digests = [(part.component.name, part.source.artifact_digest(part.locked, plan.target)) for part in plan.components]
-    key = make_key([*digests, ("logic/overlay", overlay.LOGIC_VERSION)])
-
-    def make(folder: Path) -> None:
-        bases = [_as_wheel(part, fetch_base(part, plan, means, watcher)) for part in plan.components]
-        watcher.stage(plan.recipe.name, "lay out the unpatched base")
-        overlay.build_overlay(
-            folder,
-            recipe=f"{plan.recipe.name} (unpatched)",
-            key=key,
-            wheels=bases,
-            target=plan.target,
-            contract=plan.recipe.contract,
-            env={},
-        )
-
-    entry = means.store.obtain("base-site", key.digest, make)
-    try:
-        overlay.verify_site(entry)
-    except OverlayError as fault:
-        raise StoreError(f"store entry {entry} is damaged: {fault.message}", hint="remove that folder") from fault
-    return entry / "site"
-
-
-def runtime_variables(plan: Plan, means: Means, watcher: Watcher) -> dict[str, str]:
-    """Return the variables that let the packages load here: the device's own, or the host sysroot's."""
-    if means.runtime == "device":
-        return {name: value for name, value in means.environ.items() if name.startswith(DEVICE_VARIABLES)}
-    if not sysroot.is_needed(obtain_base_site(plan, means, watcher)):
-        return {}
-    return sysroot.sysroot_variables(obtain_sysroot(plan, means, watcher))
-
-
-def obtain_sysroot(plan: Plan, means: Means, watcher: Watcher) -> Path:
-    """Return the host sysroot of the recipe's bases, generated in the store if need be."""
-    site = obtain_base_site(plan, means, watcher)
-    environ = compose_env(means.environ)
-    identity = sysroot.compiler_identity("cc", env=environ, cwd=site)
-
-    def make(folder: Path) -> None:
-        watcher.stage(plan.recipe.name, "generate the host sysroot")
-        sysroot.build_sysroot(site=site, into=folder / SYSROOT, env=environ)
-
-    key = make_key([("site", site.parent.name), ("logic/sysroot", sysroot.SYSROOT_VERSION), ("compiler", identity)])
-    return means.store.obtain(SYSROOT, key.digest, make) / SYSROOT
-
-
-def _as_wheel(part: PlannedComponent, base: FetchedBase) -> Wheel:
-    return Wheel(
-        component=part.component.name,
-        distribution=base.distribution,
-        import_name=part.component.import_name,
-        version=base.version,
-        path=base.path,
-        sha256=base.digest,
-        key=base.digest,
-        patches=(),
-    )
 
 
 # --- a bundle for CI caches ------------------------------------------------------------------------------------

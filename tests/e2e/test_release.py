@@ -134,10 +134,10 @@ def test_another_clone_makes_the_same_wheel(place: Place, tmp_path: Path, caller
     done = other.toolkit("cache", "import", str(exported_base(place)))
     assert done.returncode == 0, done.stderr
     script = (
-        "import os, sys; from pathlib import Path; from toolkit import pipeline, plan, project, report, store\n"
+        "import os, sys; from pathlib import Path; from toolkit import pipeline, plan, project, report, store, work\n"
         "found = project.find_project(start=Path(sys.argv[1]), environ={}, root=Path(sys.argv[1]))\n"
         "made = plan.make_plan(project=found, name=sys.argv[2], interpreter=Path(sys.executable), environ=os.environ)\n"
-        "means = pipeline.Means(project=found, store=store.Store(Path(sys.argv[3])), environ=os.environ)\n"
+        "means = work.Means(project=found, store=store.Store(Path(sys.argv[3])), environ=os.environ)\n"
         "watcher = report.Console(stdout=sys.stdout, stderr=sys.stderr, environ=os.environ)\n"
         "print(pipeline.obtain_wheel(made.components[0], made, means, watcher).wheel.path)\n"
     )

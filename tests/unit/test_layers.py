@@ -29,7 +29,8 @@ RUNGS = (
     # where a run stands, and what it will do
     (4.0, ("current",)),
     (4.1, ("plan",)),
-    (4.2, ("resolve",)),
+    (4.2, ("resolve", "work")),
+    (4.3, ("grounds",)),
     # the story
     (5.0, ("pipeline",)),
     # its face

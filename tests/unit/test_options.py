@@ -12,8 +12,8 @@ import pytest
 from tests.sample import Sample
 from toolkit import cli, envfile
 from toolkit.options import complete_recipe, interpreter_of, means_of, names_target, project_of, store_of
-from toolkit.pipeline import Means
 from toolkit.store import Store
+from toolkit.work import Means
 
 
 def options_of(*words: str) -> dict[str, object]:
