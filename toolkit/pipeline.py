@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from textwrap import shorten
 
-from toolkit import answers, bundle, current, envfile, overlay, prove, repack, series
+from toolkit import answers, bundle, current, envfile, overlay, prove, repack, series, target
 from toolkit.current import PROOF_FILE, RecipeFolder
 from toolkit.errors import OverlayError, ProofError, UsageError
 from toolkit.files import remove_tree, sha256_file, staged_directory, temporary_directory
@@ -46,7 +46,7 @@ def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str
 
     `facts` are what no input file holds and a later run must find unchanged to have nothing to do.
     """
-    require_python_path(plan, means)
+    require_provable(plan, means)
     plan.folder.path.mkdir(parents=True, exist_ok=True)
     with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"), means.store.in_use():
         wheels = [obtain_wheel(part, plan, means, watcher) for part in plan.components]
@@ -63,7 +63,7 @@ def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str
 def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...] = ()) -> tuple[Overlay, Proof]:
     """Prove the current overlay again, every byte of it read; a whole proof replaces the one on disk."""
     current.require_generation(plan.folder)
-    require_python_path(plan, means)
+    require_provable(plan, means)
     with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"), means.store.in_use():
         standing = current.open_current(plan.folder, full=True)
         if standing.key != plan.key.digest:
@@ -76,8 +76,13 @@ def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...
     return standing, proof
 
 
-def require_python_path(plan: Plan, means: Means) -> None:
-    """Raise UsageError for a place with a colon: what a proof imports from it could not stand in PYTHONPATH."""
+def require_provable(plan: Plan, means: Means) -> None:
+    """Raise, before any work, what would make the proof impossible: a torch that is missing or another, a bad place.
+
+    A place with a colon is a UsageError: what a proof imports from it could not stand in PYTHONPATH.
+    """
+    if plan.can_load:
+        target.require_torch(plan.interpreter, plan.recipe.contract)
     places = [
         ("the overlays' folder", plan.folder.path, "--overlays DIR"),
         ("the store", means.store.root, "--store DIR or TOOLKIT_STORE"),

@@ -92,8 +92,6 @@ def make_plan(
     found = target.inspect_interpreter(interpreter, env=environ)
     chosen = _choose_target(wanted, found, python_tag, platform)
     can_load = chosen.python_tag == found.python_tag and chosen.platform in found.platforms
-    if can_load:
-        target.require_torch(found, wanted.contract)
     parts = tuple(_plan_component(part, locked, chosen, project) for part in wanted.components)
     _require_known_witnesses(parts, project)
     return Plan(
@@ -232,19 +230,26 @@ def _overlay_inputs(wanted: Recipe, chosen: Target, parts: tuple[PlannedComponen
 
 
 def _require_known_witnesses(parts: tuple[PlannedComponent, ...], project: Project) -> None:
-    known = {name for name, check in prove.load_catalogue(project.verify).items() if check.witness}
-    unknown = [
-        f"{patch.name}: no witness {patch.witness!r}"
-        for part in parts
-        for patch in part.series.patches
-        if patch.witness not in known
-    ]
-    if unknown:
+    """Raise SeriesError for a patch whose witness is not in the catalogue, or whose witness's module is not there."""
+    known = {name: check for name, check in prove.load_catalogue(project.verify).items() if check.witness}
+    faults = []
+    for patch in (patch for part in parts for patch in part.series.patches):
+        witness = known.get(patch.witness)
+        if witness is None:
+            faults.append(f"{patch.name}: no witness {patch.witness!r} in {project.verify / prove.CATALOGUE}")
+        elif not (module := _module_file(witness.module, project)).is_file():
+            faults.append(f"{patch.name}: witness {patch.witness!r} has no module at {module}")
+    if faults:
         raise SeriesError(
             "a patch names a witness that verify/ does not have",
-            details=unknown,
-            hint=f"write it, or name one of {', '.join(sorted(known))}",
+            details=faults,
+            hint=f"write it, as docs/patch-authoring.md says, or name one of {', '.join(sorted(known))}",
         )
+
+
+def _module_file(module: str, project: Project) -> Path:
+    """Return the file of a module `verify.x.y`."""
+    return project.verify.joinpath(*module.split(".")[1:]).with_suffix(".py")
 
 
 def _input_files(wanted: Recipe, locked: Lock, parts: tuple[PlannedComponent, ...], project: Project) -> Iterator[Path]:

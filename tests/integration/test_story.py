@@ -305,6 +305,17 @@ def test_env_for_an_interpreter_that_does_not_fit_is_refused(sample: Sample, tmp
     assert done.stdout == ""
 
 
+def test_an_interpreter_without_torch_has_a_key_but_no_build(sample: Sample, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    subprocess.run([sample.toolkit()[0], "-m", "venv", "--without-pip", bare], check=True)
+    words = ("--python", str(bare / "bin/python"))
+    assert toolkit(sample, "key", *words).stdout == toolkit(sample, "key").stdout != ""
+    done = toolkit(sample, "build", *words)
+    assert done.returncode == 17
+    assert "has no torch" in done.stderr
+    assert not store_of(sample).exists()
+
+
 def test_the_manifest_keeps_the_key_with_its_inputs(sample: Sample) -> None:
     build(sample)
     manifest = json.loads((current_of(sample) / "manifest.json").read_text())

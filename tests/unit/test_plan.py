@@ -286,8 +286,18 @@ def test_a_witness_that_verify_does_not_have_is_named(wide: Sample) -> None:
     with pytest.raises(SeriesError) as caught:
         elsewhere(wide)
     assert caught.value.message == "a patch names a witness that verify/ does not have"
-    assert caught.value.details == ("0001-right-answer: no witness 'question'",)
-    assert caught.value.hint == "write it, or name one of answer"
+    catalogue = wide.project.verify / "checks.json"
+    assert caught.value.details == (f"0001-right-answer: no witness 'question' in {catalogue}",)
+    assert caught.value.hint == "write it, as docs/patch-authoring.md says, or name one of answer"
+
+
+def test_a_witness_whose_module_is_missing_is_named_before_anything_is_built(wide: Sample) -> None:
+    module = wide.project.verify / "answer.py"
+    module.unlink()
+
+    with pytest.raises(SeriesError) as caught:
+        elsewhere(wide)
+    assert caught.value.details == (f"0001-right-answer: witness 'answer' has no module at {module}",)
 
 
 def test_a_check_is_no_witness(wide: Sample) -> None:

@@ -22,11 +22,12 @@ from toolkit.prove.child import (
     run_job,
     stage_verify,
 )
-from toolkit.prove.plan import CheckSpec, Job, Plan, PlannedCheck, load_catalogue, plan_checks
+from toolkit.prove.plan import CATALOGUE, CheckSpec, Job, Plan, PlannedCheck, load_catalogue, plan_checks
 from toolkit.prove.record import LIMITS, proof_document, read_proof, write_junit, write_proof
 from toolkit.prove.verdict import judge, not_loadable, withdraw_lone_excuses
 
 __all__ = [
+    "CATALOGUE",
     "LIMITS",
     "CheckSpec",
     "Job",
