@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from toolkit import __version__
-from toolkit.errors import INTERNAL_ERROR, INTERRUPTED, ProofError, ToolkitError, UsageError
+from toolkit.ending import Commands, ending_by_signal, open_closed_streams, run_commands
+from toolkit.errors import ProofError
 from toolkit.options import (
     checked_overlay,
     common_options,
@@ -41,48 +39,17 @@ if TYPE_CHECKING:
     from toolkit.model import Key
 
 SHELLS = ("sh", "fish", "json", "dotenv", "github")
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with the code of `docs/exit-codes.md`."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    _open_closed_streams()
-    with _ending_by_signal():
-        sys.exit(_run(words))
+    open_closed_streams()
+    with ending_by_signal():
+        sys.exit(run_commands(cli, words))
 
 
-def _run(words: list[str]) -> int:
-    try:
-        code = cli.main(args=words, prog_name="toolkit", standalone_mode=False)
-    except click.exceptions.Abort:
-        code = INTERRUPTED
-    except click.exceptions.NoArgsIsHelpError as asked:
-        click.echo(asked.format_message(), err=True)
-        code = asked.exit_code
-    except click.ClickException as fault:
-        hint = f"see `{fault.ctx.command_path} --help`" if isinstance(fault, click.UsageError) and fault.ctx else ""
-        code = _show_error(UsageError(fault.format_message(), hint=hint), words)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except (ToolkitError, OSError) as fault:
-        code = _show_fault(fault, words)
-    except Exception as fault:  # whatever else comes up here is a bug of ours: keep its traceback, say one line
-        code = _show_bug(fault, words)
-    return code if isinstance(code, int) else 0
-
-
-class _Commands(click.Group):
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; a reader that went away (`| head -1`) is no failure, which click ends with a 1."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            _discard_output()
-            return 0
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="toolkit")
 def cli() -> None:
     """Turn a recipe of pinned bases and patches for torch_npu into a proven overlay.
@@ -434,90 +401,6 @@ def _show_key(recipe: str, options: dict[str, Any], *, explain: bool) -> None:
 
     plan = plan_of(project_of(options), recipe, options)
     give(make_console(options), answers.describe_key(plan.key, explain=explain))
-
-
-# --- failures ----------------------------------------------------------------------------------------------------
-
-
-def _show_fault(fault: ToolkitError | OSError, words: list[str]) -> int:
-    from toolkit.files import storage_error
-
-    if isinstance(fault, ToolkitError):
-        return _show_error(fault, words)
-    known = storage_error(fault)
-    return _show_error(known, words) if known else _show_bug(fault, words)
-
-
-def _show_error(fault: ToolkitError, words: list[str]) -> int:
-    from toolkit.report import Console
-
-    try:
-        Console(stdout=sys.stdout, stderr=sys.stderr, environ=os.environ, json_mode=_asks_for_json(words)).error(fault)
-    except OSError:  # Standard output may be the very thing that failed: then the code alone has to tell.
-        _discard_output()
-    return fault.exit_code
-
-
-def _show_bug(fault: Exception, words: list[str]) -> int:
-    what = f"unexpected {type(fault).__name__}: {fault}"
-    try:
-        hint = f"a bug of toolkit; please report it with {_keep_traceback(fault, words)}"
-    except OSError as refusal:
-        hint = f"a bug of toolkit; its traceback cannot be kept: {refusal.strerror}; set TMPDIR to a folder with room"
-    _show_error(ToolkitError(what, hint=hint), words)
-    return INTERNAL_ERROR
-
-
-def _keep_traceback(fault: Exception, words: list[str]) -> str:
-    import tempfile
-    import traceback
-
-    with tempfile.NamedTemporaryFile("w", prefix="toolkit-bug-", suffix=".log", delete=False) as stream:
-        stream.write(f"toolkit {__version__}, Python {sys.version}\n{words!r}\n\n")
-        traceback.print_exception(fault, file=stream)
-    return stream.name
-
-
-def _asks_for_json(words: list[str]) -> bool:
-    return "--json" in (words[: words.index("--")] if "--" in words else words)
-
-
-# --- the process -------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _ending_by_signal() -> Iterator[None]:
-    """Let a signal that ends us end the block as an exception does: children stopped, what was being made removed.
-
-    More signals while that goes on are ignored. One that the caller has us ignore, as nohup does, stays so.
-    """
-    before = {number: signal.getsignal(number) for number in ENDING}
-    heeded = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        for other in heeded:
-            signal.signal(other, signal.SIG_IGN)
-        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
-
-    for number in heeded:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number in heeded:
-            signal.signal(number, before[number])
-
-
-def _open_closed_streams() -> None:
-    """Give what the caller closed (`>&-`) somewhere to go; Python has None in its place."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  It stays open as the stream that it stands for.
-
-
-def _discard_output() -> None:
-    """Leave nothing for the interpreter to write as it ends, where writing fails."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ RUNGS = (
     # the story
     (5.0, ("pipeline",)),
     # its face
-    (5.9, ("options",)),
+    (5.9, ("ending", "options")),
     (6.0, ("cli",)),
     (6.1, ("quick",)),
     (7.0, ("__main__",)),
@@ -43,7 +43,7 @@ RUNGS = (
 
 STARTS_PROCESSES = {"process"}
 USES_GIT = {"git"}
-PRINTS = {"cli", "quick", "report"}
+PRINTS = {"cli", "ending", "quick", "report"}
 
 PROCESS_MODULES = {"subprocess", "multiprocessing", "pty", "pexpect"}
 PROCESS_CALLS = ("exec", "spawn", "posix_spawn", "fork", "system", "popen", "create_subprocess")
