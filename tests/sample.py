@@ -195,11 +195,11 @@ def copy_of(sample: Sample, folder: Path) -> Sample:
 def make_sample(folder: Path, *, store: Path | None = None) -> Sample:
     """Write the project below `folder`, its lock made for the wheel that it writes too."""
     root = folder / "project"
-    tag = _own_tag()
+    tag = own_tag()
     platform = tag.platform
     wheel = make_wheel(folder / "index", "sample_npu", tag=f"{tag.interpreter}-{tag.abi}-{platform}")
     (root / "recipes").mkdir(parents=True)
-    recipe = RECIPE.format(python_tag=tag.interpreter, platform=platform, torch=_torch_version())
+    recipe = RECIPE.format(python_tag=tag.interpreter, platform=platform, torch=torch_version())
     (root / "recipes/sample.toml").write_text(recipe, encoding="utf-8")
     _write_verify(root / "verify")
     patch = root / "patches/sample_npu/1.0/0001-right-answer.patch"
@@ -229,11 +229,11 @@ def _write_verify(folder: Path) -> None:
     (folder / "answer.py").write_text(ANSWER, encoding="utf-8")
 
 
-def _own_tag() -> packaging.tags.Tag:
+def own_tag() -> packaging.tags.Tag:
     return next(tag for tag in packaging.tags.sys_tags() if tag.platform.startswith("manylinux_2"))
 
 
-def _torch_version() -> str:
+def torch_version() -> str:
     try:
         return version("torch").partition("+")[0]
     except PackageNotFoundError:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.model import Key, Lock, Overlay, Recipe, Series
+from toolkit.model import Key, Lock, Overlay, PartResult, Recipe, Series
 
 if TYPE_CHECKING:
     from toolkit.store import StoreEntry
@@ -44,6 +44,37 @@ def describe_overlay(overlay: Overlay, folder: Path, *, did: Sequence[str], proo
         **({} if proof is None else {"proof_record": proof}),
     }
     return Answer(text=f"{done}\nenv file: {folder / ENV_FILE}", document=document)
+
+
+def describe_unproven(overlay: Overlay) -> Answer:
+    """Say where an overlay is that was built and not proven; it has no env file."""
+    document = {
+        "recipe": overlay.recipe,
+        "key": overlay.key,
+        "overlay": str(overlay.root),
+        "packages": [asdict(package) for package in overlay.packages],
+    }
+    return Answer(text=f"{overlay.recipe}: not proven, and not the current one: {overlay.root}", document=document)
+
+
+def describe_parts(recipe: str, stage: str, parts: Sequence[PartResult]) -> Answer:
+    """Say how far the components of a recipe have come, each patch with how it went in."""
+    lines, document = [], []
+    for part in parts:
+        lines.append(f"{recipe}/{part.component}: {part.base}")
+        lines += [f"  {one.name}: {one.status}" for one in part.applied]
+        lines += [f"  tree: {part.digest}"] if part.digest else []
+        lines += [f"  wheel: {part.wheel.path}"] if part.wheel else []
+        document.append(
+            {
+                "component": part.component,
+                "base": part.base,
+                "patches": [asdict(one) for one in part.applied],
+                "tree": part.digest or None,
+                "wheel": None if part.wheel is None else {**asdict(part.wheel), "path": str(part.wheel.path)},
+            }
+        )
+    return Answer(text="\n".join(lines), document={"recipe": recipe, "until": stage, "components": document})
 
 
 def describe_patches(wheels: Sequence[StoredWheel]) -> dict[str, Any]:

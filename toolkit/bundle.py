@@ -26,7 +26,7 @@ from toolkit.wheels.stored import RECORD_FILE, read_wheel_record
 
 INDEX = "bundle.json"
 SCHEMA = 1
-KINDS = ("base", "wheel")
+KINDS = ("base", "native", "wheel")
 AGAIN = "export it again"
 
 

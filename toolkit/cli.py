@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from toolkit import __version__
 from toolkit.ending import Commands, ending_by_signal, open_closed_streams, run_commands
-from toolkit.errors import ProofError
+from toolkit.errors import ProofError, UsageError
 from toolkit.options import (
     checked_overlay,
     common_options,
@@ -30,6 +30,7 @@ from toolkit.options import (
     recipe_option,
     store_of,
     target_options,
+    warn_of_extensions,
     work_options,
 )
 from toolkit.project import DEFAULT_RECIPE
@@ -37,7 +38,9 @@ from toolkit.project import DEFAULT_RECIPE
 if TYPE_CHECKING:
     from toolkit.envfile import Shell
     from toolkit.model import Key
+    from toolkit.pipeline import Stage
 
+STAGES = ("fetch", "patch", "wheel", "overlay", "verify")
 SHELLS = ("sh", "fish", "json", "dotenv", "github")
 
 
@@ -61,21 +64,29 @@ def cli() -> None:
 
 
 @cli.command()
+@click.option("--until", default="verify", show_default=True, type=click.Choice(STAGES), help="Stop after this stage.")
+@click.option(
+    "--component", "names", multiple=True, metavar="NAME", help="Only this component; for stages before the overlay."
+)
 @recipe_option
 @junit_option
 @target_options
 @work_options
 @common_options
-def build(recipe: str, junit: Path | None, **options: Any) -> None:
+def build(recipe: str, junit: Path | None, until: Stage, names: tuple[str, ...], **options: Any) -> None:
     """Build a recipe's overlay, prove it, and print its env file.
 
     \b
     Example:  toolkit build --recipe dsv4-dvm-release
               toolkit build --python-tag cp312 --platform manylinux_2_28_aarch64
+              toolkit build --recipe dsv4-dvm --until patch --mirror torch_npu=/src/pytorch
     """
     from toolkit import answers, current
 
     console, project = make_console(options), project_of(options)
+    if until != "verify" or names:
+        _build_until(until, names, recipe, options)
+        return
     folder = current.recipe_folder(project, recipe)
     facts = current.facts_of(project, folder, recipe, str(interpreter_of(options)), os.environ)
     if not names_target(options) and junit is None and current.up_to_date(folder, facts):
@@ -161,6 +172,7 @@ def run(recipe: str, host: bool, command: tuple[str, ...], **options: Any) -> No
     from toolkit.process import replace_process
 
     overlay = checked_overlay(recipe, options)
+    warn_of_extensions(overlay, options)
     environ = envfile.activate(os.environ, envfile.activation_of(overlay))
     environ["PATH"] = f"{interpreter_of(options).absolute().parent}{os.pathsep}{environ.get('PATH', os.defpath)}"
     if host:
@@ -394,6 +406,56 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     click.echo(kind(cli, {}, "toolkit", "_TOOLKIT_COMPLETE").source())
+
+
+@cli.group()
+def debug() -> None:
+    """Look into what failed.
+
+    \b
+    Example:  toolkit debug shell --recipe dsv4-dvm
+    """
+
+
+@debug.command("shell")
+@click.option("--component", help="Whose build; may be left out where the recipe has one that failed.")
+@recipe_option
+@common_options
+def debug_shell(recipe: str, component: str | None, **options: Any) -> None:
+    """Open a shell in a failed build's kept folder, in the environment that the build had.
+
+    \b
+    Example:  toolkit debug shell --recipe dsv4-dvm --component torch_npu
+    """
+    from toolkit import build as room
+    from toolkit import current, lanes
+    from toolkit.process import replace_process
+
+    project = project_of(options)
+    work = lanes.kept_build(component, current.recipe_folder(project, recipe).path)
+    make_console(options).note(f"the failed build of {recipe}, in {work}; its logs are in {work / 'logs'}")
+    argv, environ, folder = room.shell_command(work, os.environ)
+    os.chdir(folder)
+    replace_process(argv, environ)
+
+
+def _build_until(until: Stage, names: tuple[str, ...], recipe: str, options: dict[str, Any]) -> None:
+    from toolkit import answers, pipeline
+
+    if names and until not in pipeline.PART_STAGES:
+        raise UsageError(
+            "--component takes one component only, an overlay has all",
+            hint=f"add --until with one of {', '.join(pipeline.PART_STAGES)}",
+        )
+    console, project = make_console(options), project_of(options)
+    plan = plan_of(project, recipe, options)
+    means = means_of(project, options)
+    if until == "overlay":
+        built = pipeline.build_overlay(plan, means, console)
+        give(console, answers.describe_unproven(built))
+    else:
+        results = pipeline.build_parts(plan, means, console, until, names)
+        give(console, answers.describe_parts(plan.recipe.name, until, results))
 
 
 def _show_key(recipe: str, options: dict[str, Any], *, explain: bool) -> None:

@@ -91,6 +91,7 @@ def facts_of(
         "recipe": recipe,
         "python": os.path.abspath(interpreter),
         "ASCEND_HOME_PATH": environ.get("ASCEND_HOME_PATH", ""),
+        "ASCEND_TOOLKIT_HOME": environ.get("ASCEND_TOOLKIT_HOME", ""),
     }
 
 

@@ -146,6 +146,18 @@ class CommandError(ToolkitError):
         self.returncode = returncode
 
 
+class BuildError(ToolkitError):
+    """A source tree does not become a wheel: the first real cause is in the message, the build's folder is kept."""
+
+    exit_code = 20
+
+
+class SandboxError(ToolkitError):
+    """A build was to be shut off from the network, and this machine has nothing that can do it."""
+
+    exit_code = 21
+
+
 INTERNAL_ERROR = 70
 """Exit code of an unexpected exception: a bug of ours, with its traceback in a log file (sysexits.h: EX_SOFTWARE)."""
 

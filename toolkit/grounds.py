@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolkit import overlay, sysroot
+from toolkit import lanes, overlay, sysroot
 from toolkit.errors import OverlayError, StoreError
-from toolkit.model import FetchedBase, Wheel, make_key
-from toolkit.plan import Plan, PlannedComponent
+from toolkit.model import make_key
+from toolkit.plan import Plan
 from toolkit.process import compose_env
 from toolkit.work import Means, Watcher
 
@@ -16,27 +16,13 @@ DEVICE_VARIABLES = ("ASCEND_", "ATB_", "HCCL_", "LD_LIBRARY_PATH", "TOOLCHAIN_HO
 """What CANN's own set_env.sh sets and a process on a device needs, by name or prefix."""
 
 
-def fetch_base(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher) -> FetchedBase:
-    """Bring a component's locked base into the store."""
-    with watcher.download(f"{plan.recipe.name}/{part.component.name}", f"the base for {plan.target}") as progress:
-        return part.source.fetch(
-            part.locked,
-            component=part.component.name,
-            target=plan.target,
-            store=means.store,
-            offline=means.offline,
-            env=means.environ,
-            progress=progress,
-        )
-
-
 def obtain_base_site(plan: Plan, means: Means, watcher: Watcher) -> Path:
     """Return the unpatched bases, laid out in the store as an overlay of their own: the negative control's ground."""
-    digests = [(part.component.name, part.source.artifact_digest(part.locked, plan.target)) for part in plan.components]
+    digests = [(part.component.name, part.base_key.digest) for part in plan.components]
     key = make_key([*digests, ("logic/overlay", overlay.LOGIC_VERSION)])
 
     def make(folder: Path) -> None:
-        bases = [_as_wheel(part, fetch_base(part, plan, means, watcher)) for part in plan.components]
+        bases = [lanes.obtain_base_wheel(part, plan, means, watcher) for part in plan.components]
         watcher.stage(plan.recipe.name, "lay out the unpatched base")
         overlay.build_overlay(
             folder,
@@ -77,16 +63,3 @@ def obtain_sysroot(plan: Plan, means: Means, watcher: Watcher) -> Path:
 
     key = make_key([("site", site.parent.name), ("logic/sysroot", sysroot.SYSROOT_VERSION), ("compiler", identity)])
     return means.store.obtain(SYSROOT, key.digest, make) / SYSROOT
-
-
-def _as_wheel(part: PlannedComponent, base: FetchedBase) -> Wheel:
-    return Wheel(
-        component=part.component.name,
-        distribution=base.distribution,
-        import_name=part.component.import_name,
-        version=base.version,
-        path=base.path,
-        sha256=base.digest,
-        key=base.digest,
-        patches=(),
-    )

@@ -25,7 +25,7 @@ from toolkit.errors import OverlayError
 from toolkit.files import FileSignature, sha256_bytes, sha256_files, tree_signatures, write_atomic
 
 if TYPE_CHECKING:
-    from toolkit.model import Key, ManifestEntry, Overlay
+    from toolkit.model import Key, ManifestEntry, Overlay, OverlayPackage
 
 SCHEMA = 1
 SEAL = "seal.json"
@@ -61,7 +61,7 @@ def write_manifest(overlay: Overlay, key: Key, files: Iterable[ManifestEntry], f
 
 def read_overlay(root: Path) -> Overlay:
     """Read an overlay from its manifest; OverlayError where that is missing, garbled or of another schema."""
-    from toolkit.model import Contract, Overlay, OverlayPackage, Target
+    from toolkit.model import Contract, Overlay, Target
 
     raw = _parse(root, _read(root))
     try:
@@ -71,7 +71,7 @@ def read_overlay(root: Path) -> Overlay:
             root=root,
             target=Target(**raw["target"]),
             contract=Contract(**_with_tuples(raw["contract"])),
-            packages=tuple(OverlayPackage(**_with_tuples(package)) for package in raw["packages"]),
+            packages=tuple(_package(package) for package in raw["packages"]),
             env=dict(raw["env"]),
             diagnostic=raw["diagnostic"],
         )
@@ -199,6 +199,14 @@ def _files(root: Path, raw: bytes) -> dict[str, str]:
         return {path: entry["sha256"] for path, entry in _parse(root, raw)["files"].items()}
     except (KeyError, TypeError, AttributeError) as fault:
         raise _unreadable(root, f"it lacks or misnames a member ({fault})") from fault
+
+
+def _package(raw: Mapping[str, Any]) -> OverlayPackage:
+    from toolkit.model import BuildFacts, OverlayPackage
+
+    built = raw.get("built")
+    facts = None if built is None else BuildFacts(**_with_tuples(built))
+    return OverlayPackage(**{**_with_tuples(raw), "built": facts})
 
 
 def _with_tuples(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,14 @@ ApplyStatus = Literal["clean", "offset", "upstream"]
 Side = Literal["base", "overlay"]
 Runtime = Literal["host", "device"]
 Status = Literal["pass", "fail", "error", "skip", "not run"]
+Form = Literal["wheel", "tree"]
+"""What a base is when it has been fetched: a wheel that is patched as it is, or a source tree that is built."""
+
+Backend = Literal["pep517", "setup.py"]
+"""How a source tree becomes a wheel: by its build backend, or by upstream's own `setup.py build bdist_wheel`."""
+
+SandboxMode = Literal["auto", "require", "off"]
+SandboxKind = Literal["bubblewrap", "network namespace", "none"]
 
 Progress = Callable[[int, int | None], None]
 """Called with bytes done and bytes in all (None where unknown)."""
@@ -128,12 +136,43 @@ class Lock:
         return next((entry for entry in self.components if entry.name == name), None)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Requirement:
+    """One distribution of a build's environment, pinned to a wheel."""
+
+    distribution: str
+    version: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildSpec:
+    """How a source tree is built for one target.
+
+    `requirements` are all that the build's environment holds besides the interpreter. `env` is set for the build,
+    `pass_env` names the caller's variables that may reach it. `subfolder` is where in the tree the project lies.
+    """
+
+    backend: Backend
+    requirements: tuple[Requirement, ...]
+    env: Mapping[str, str]
+    pass_env: tuple[str, ...] = ()
+    subfolder: str = ""
+
+
 # --- sources ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FetchedBase:
-    """A base whose bytes are in the store. `digest` is the sha256 of the artifact, or the commit id."""
+    """A base whose bytes are in the store. `digest` is the sha256 of the artifact, or the commit id.
+
+    `path` is the artifact, for a commit the bare repository that has it. `distribution` is empty for a source tree:
+    its wheel will say. `subfolder` is where in a source tree the paths of its patches begin; `epoch` is the time of
+    a source tree, in seconds since 1970, for what a build stamps with a time. `addresses` are those that a commit's
+    recipe names, from which the addresses of its submodules may be relative; `submodules` says whether it has any.
+    """
 
     component: str
     kind: str
@@ -143,6 +182,22 @@ class FetchedBase:
     distribution: str
     version: str
     target: Target
+    subfolder: str = ""
+    epoch: int = 0
+    addresses: tuple[str, ...] = ()
+    submodules: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Submodule:
+    """A repository inside a source tree, nested ones too: its folder from the tree's top, and what is checked out.
+
+    `repository` is the bare repository in the store that has the commit.
+    """
+
+    path: str
+    commit: str
+    repository: Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,12 +205,14 @@ class SourceTree:
     """Files of a base, laid out to be patched.
 
     `root` holds at least the files that were asked for; `members` names every file of the base, so that a patch
-    that names none of them can be told from one that names a file which was not laid out.
+    that names none of them can be told from one that names a file which was not laid out. `gitlinks` are the
+    submodules that a commit records, path to commit. All paths begin at the base's subfolder.
     """
 
     base: FetchedBase
     root: Path
     members: frozenset[str]
+    gitlinks: Mapping[str, str] = field(default_factory=dict)
 
 
 # --- series ----------------------------------------------------------------------------------------------------
@@ -163,12 +220,16 @@ class SourceTree:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileChange:
-    """One file that a patch names, as paths from the tree's root; `old_path` differs only for a rename or copy."""
+    """One file that a patch names, as paths from the tree's root; `old_path` differs only for a rename or copy.
+
+    With `is_gitlink`, what changes there is a submodule: the commit of it that the tree records.
+    """
 
     path: str
     old_path: str
     kind: ChangeKind
     part: Part
+    is_gitlink: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,10 +250,14 @@ class Patch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """The ordered patches of one component on one line. `name` is the folder below `patches/`."""
+    """The ordered patches of one component on one line. `name` is the folder below `patches/`.
+
+    `elsewhere` are the names of those that were split off, to be applied to another tree.
+    """
 
     name: str
     patches: tuple[Patch, ...]
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def paths(self) -> frozenset[str]:
@@ -200,6 +265,11 @@ class Series:
         return frozenset(
             path for patch in self.patches for change in patch.changes for path in (change.path, change.old_path)
         )
+
+    @property
+    def native(self) -> tuple[str, ...]:
+        """The names of the patches that change a native file or move a submodule."""
+        return tuple(patch.name for patch in self.patches if any(change.part == "native" for change in patch.changes))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,13 +293,50 @@ class ChangedFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchedTree:
-    """A tree with the whole series in it. `root` holds the changed files (a deleted one is absent there)."""
+    """A tree with the whole series in it. `root` holds the changed files (a deleted one is absent there).
+
+    `gitlinks` are the submodules that the series moves: path to the new commit, None where it takes one away.
+    """
 
     source: SourceTree
     series: Series
     root: Path
     applied: tuple[AppliedPatch, ...]
     changed: tuple[ChangedFile, ...]
+    gitlinks: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildTree:
+    """A whole source tree, patches and submodules in it, that a build may dirty.
+
+    `digest` names its content (a git tree id for a commit); `native_digest` names what can change a compiled file.
+    `root` is the top; the project lies in the base's subfolder of it.
+    """
+
+    base: FetchedBase
+    root: Path
+    digest: str
+    native_digest: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildFacts:
+    """What is known of a wheel that was built from source.
+
+    `tree` is its tree's digest, `native` the key of what was compiled, `compiler` and `jobs` what it was compiled with.
+    `libraries` are those that its native files need and do not bring, `symbol_versions` the highest version of each
+    family that they ask for (`GLIBC`, `GLIBCXX`, `CXXABI`), `cache` the compiler cache's statistics of this build.
+    """
+
+    tree: str
+    sandbox: SandboxKind
+    compiler: str
+    jobs: int
+    native: str = ""
+    libraries: tuple[str, ...] = ()
+    symbol_versions: Mapping[str, str] = field(default_factory=dict)
+    cache: Mapping[str, int] = field(default_factory=dict)
 
 
 # --- results ---------------------------------------------------------------------------------------------------
@@ -237,7 +344,7 @@ class PatchedTree:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wheel:
-    """A built or repacked wheel. `patches` are the names of the patches in it, in order."""
+    """A built or repacked wheel. `patches` are the names of the patches in it, in order; `built` if from source."""
 
     component: str
     distribution: str
@@ -247,6 +354,18 @@ class Wheel:
     sha256: str
     key: str
     patches: tuple[str, ...]
+    built: BuildFacts | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartResult:
+    """How far one component has come; `digest` names its patched tree, where it is a source tree."""
+
+    component: str
+    base: str
+    applied: tuple[AppliedPatch, ...] = ()
+    digest: str = ""
+    wheel: Wheel | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -260,7 +379,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverlayPackage:
-    """One component as the overlay carries it."""
+    """One component as the overlay carries it; `built` if it was built from source."""
 
     component: str
     import_name: str
@@ -270,6 +389,7 @@ class OverlayPackage:
     wheel: str
     wheel_sha256: str
     patches: tuple[str, ...]
+    built: BuildFacts | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

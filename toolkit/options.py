@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+SANDBOX_MODES = ("auto", "require", "off")
+
+MEANS = {
+    "offline": "offline", "time_limit": "time_limit", "jobs": "check_jobs", "build_jobs": "jobs", "sandbox": "sandbox",
+}  # fmt: skip
+"""What is handed on to the stages, by the name of its option."""
+
 LONGEST = 86400
 """The most seconds that a checking process may be given: a day."""
 
@@ -92,7 +99,9 @@ def junit_option(command: Command) -> Command:
 def work_options(command: Command) -> Command:
     """Add what says how a build or proof goes about its work."""
     for option in (
-        click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Checks side by side."),
+        click.option(
+            "--check-jobs", default=2, show_default=True, type=click.IntRange(1), help="Checks side by side."
+        ),
         click.option(
             "--time-limit",
             default=300.0,
@@ -100,10 +109,35 @@ def work_options(command: Command) -> Command:
             callback=_require_seconds,
             help="Seconds that a checking process gets.",
         ),
+        click.option(
+            "--sandbox", default="auto", show_default=True, type=click.Choice(SANDBOX_MODES),
+            help="Shut a source build off from the network and from other folders: where possible, always, never.",
+        ),
+        click.option(
+            "--jobs", type=click.IntRange(1), help="Compilers side by side; by cores and memory if not given."
+        ),
+        click.option(
+            "--mirror", "mirrors", multiple=True, metavar="NAME=URL", callback=_parse_mirrors,
+            help="Fetch a git repository from there first (TOOLKIT_MIRROR_NAME); may be given again.",
+        ),
         click.option("--offline", is_flag=True, help="Use the store only."),
-    ):
+    ):  # fmt: skip
         command = option(command)
     return command
+
+
+def _parse_mirrors(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Turn `--mirror NAME=URL` into the variables that say the same; one for a name given twice has both."""
+    found: dict[str, str] = {}
+    for value in values:
+        from toolkit.mirrors import variable_of
+
+        name, equals, address = value.partition("=")
+        if not (name and equals and address):
+            raise click.BadParameter(f"{value!r} is not NAME=URL.")
+        variable = variable_of(name)
+        found[variable] = f"{found[variable]}\n{address}" if variable in found else address
+    return found
 
 
 def _require_seconds(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -150,11 +184,12 @@ def store_of(options: dict[str, Any]) -> Store:
 def means_of(project: Project, options: dict[str, Any]) -> Means:
     from toolkit.work import Means
 
+    given = {name: options[option] for name, option in MEANS.items() if option in options}
     return Means(
         project=project,
         store=store_of(options),
-        environ=os.environ,
-        **{name: options[name] for name in ("offline", "time_limit", "jobs") if name in options},
+        environ={**os.environ, **options.get("mirrors", {})},
+        **given,
     )
 
 
@@ -196,6 +231,16 @@ def checked_overlay(recipe: str, options: dict[str, Any]) -> Overlay:
         if stale := current.changed_since(folder, facts):
             log.warning("%s was changed after the overlay was built; take it in with `toolkit build`", stale)
     return overlay
+
+
+def warn_of_extensions(overlay: Overlay, options: dict[str, Any]) -> None:
+    """Warn of what a killed compiler has left among an overlay's extensions, and say what to do about it."""
+    from toolkit.extensions import examine_extensions
+
+    if findings := examine_extensions(overlay.root / "torch_extensions"):
+        make_console(options)
+    for found in findings:
+        log.warning("%s: %s; %s", found.path, found.what, found.remedy)
 
 
 def _require_recipe(recipe: str, project: Project) -> None:

@@ -168,4 +168,5 @@ def _package(wheel: Wheel) -> OverlayPackage:
         wheel=wheel.path.name,
         wheel_sha256=wheel.sha256,
         patches=wheel.patches,
+        built=wheel.built,
     )

@@ -11,23 +11,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
 from textwrap import shorten
+from typing import Literal
 
-from toolkit import answers, bundle, current, envfile, overlay, prove, repack, series, target
+from toolkit import answers, bundle, current, envfile, extensions, lanes, overlay, prove, sources, target
 from toolkit.current import PROOF_FILE, RecipeFolder
-from toolkit.errors import OverlayError, ProofError, UsageError
+from toolkit.errors import OverlayError, ProofError, SourceError, UsageError
 from toolkit.files import remove_tree, sha256_file, staged_directory, temporary_directory
-from toolkit.grounds import fetch_base, obtain_base_site, runtime_variables
-from toolkit.model import Overlay, Proof
+from toolkit.grounds import obtain_base_site, runtime_variables
+from toolkit.model import Overlay, PartResult, Proof
 from toolkit.plan import Plan, PlannedComponent, proof_key
 from toolkit.store import hold_lock
 from toolkit.trace import write_trace
-from toolkit.wheels.stored import StoredWheel, read_wheel_record, write_wheel_record
+from toolkit.wheels.stored import StoredWheel, read_wheel_record
 from toolkit.work import Means, Watcher
 
 log = logging.getLogger(__name__)
 
 LOGS = "logs"
 DETAIL_LENGTH = 200
+
+Stage = Literal["fetch", "patch", "wheel", "overlay", "verify"]
+PART_STAGES: tuple[Stage, ...] = ("fetch", "patch", "wheel")
+"""The stages that each component goes through by itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +54,7 @@ def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str
     require_provable(plan, means)
     plan.folder.path.mkdir(parents=True, exist_ok=True)
     with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"), means.store.in_use():
-        wheels = [obtain_wheel(part, plan, means, watcher) for part in plan.components]
+        wheels = obtain_wheels(plan, means, watcher)
         built, is_new = obtain_overlay(plan, wheels, watcher)
         proof, is_proven_now = obtain_proof(plan, built, means, watcher)
         if is_proven_now:
@@ -58,6 +63,45 @@ def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str
         publish(plan, built, facts)
     did = [name for name, done in (("overlay", is_new), ("proof", is_proven_now)) if done]
     return BuildResult(wheels=tuple(wheels), overlay=built, proof=proof, folder=plan.folder, did=tuple(did))
+
+
+def build_parts(plan: Plan, means: Means, watcher: Watcher, stage: Stage, names: Sequence[str]) -> list[PartResult]:
+    """Take the components, or those of them that are named, as far as a stage; no overlay is made."""
+    known = [part.component.name for part in plan.components]
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"recipe {plan.recipe.name!r} has no component {unknown[0]!r}", hint=f"it has {known}")
+    plan.folder.path.mkdir(parents=True, exist_ok=True)
+    with means.store.in_use():
+        chosen = [part for part in plan.components if not names or part.component.name in names]
+        return [_build_part(part, plan, means, watcher, stage) for part in chosen]
+
+
+def build_overlay(plan: Plan, means: Means, watcher: Watcher) -> Overlay:
+    """Build a recipe's overlay without a proof; it does not become the current one."""
+    plan.folder.path.mkdir(parents=True, exist_ok=True)
+    with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"), means.store.in_use():
+        wheels = obtain_wheels(plan, means, watcher)
+        return obtain_overlay(plan, wheels, watcher)[0]
+
+
+def _build_part(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher, stage: Stage) -> PartResult:
+    name = part.component.name
+    if stage == "wheel":
+        stored = lanes.obtain_wheel(part, plan, means, watcher)
+        digest = stored.wheel.built.tree if stored.wheel.built else ""
+        identity = part.component.base.identity
+        return PartResult(component=name, base=identity, applied=stored.applied, digest=digest, wheel=stored.wheel)
+    with temporary_directory("toolkit-") as scratch:
+        if stage == "fetch":
+            return PartResult(component=name, base=lanes.fetch_all(part, plan, means, watcher, scratch).file)
+        base = lanes.fetch_base(part, plan, means, watcher)
+        patched = lanes.patch_base(part, base, plan, means, watcher, scratch)
+    for line in lanes.remarks_on_patches(patched.applied):
+        watcher.stage(lanes.prefix_of(part, plan), line)
+    count = len(patched.applied)
+    tree = f"; the patched tree is {patched.digest}" if patched.digest else ""
+    watcher.stage(lanes.prefix_of(part, plan), f"{count} of {count} patches fit, none with fuzz{tree}")
+    return PartResult(component=name, base=base.file, applied=patched.applied, digest=patched.digest)
 
 
 def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...] = ()) -> tuple[Overlay, Proof]:
@@ -73,7 +117,14 @@ def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...
         if not checks:
             prove.write_proof(proof, standing.root / PROOF_FILE)
     watcher.proof(proof)
+    warn_of_extensions(standing)
     return standing, proof
+
+
+def warn_of_extensions(overlay: Overlay) -> None:
+    """Warn of what a killed compiler has left among an overlay's extensions, and say what to do about it."""
+    for found in extensions.examine_extensions(overlay.root / "torch_extensions"):
+        log.warning("%s: %s; %s", found.path, found.what, found.remedy)
 
 
 def require_provable(plan: Plan, means: Means) -> None:
@@ -99,41 +150,16 @@ def require_provable(plan: Plan, means: Means) -> None:
 # --- wheels ----------------------------------------------------------------------------------------------------
 
 
-def obtain_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher) -> StoredWheel:
-    """Return the component's patched wheel from the store, made there if need be."""
-
-    def make(folder: Path) -> None:
-        made = make_wheel(part, plan, means, watcher, folder)
-        write_wheel_record(made, folder)
-        for line in remarks_on(made):
-            watcher.stage(f"{plan.recipe.name}/{part.component.name}", line)
-
-    return read_wheel_record(means.store.obtain("wheel", part.key.digest, make))
-
-
-def remarks_on(stored: StoredWheel) -> list[str]:
-    """Say what a person should know of how a wheel was made: patches that moved or were skipped, a wrong RECORD."""
-    moved = [f"{one.name} went in at another line: {'; '.join(one.offsets)}" for one in stored.applied if one.offsets]
-    skipped = [f"{one.name} is skipped, the base has it already" for one in stored.applied if one.status == "upstream"]
-    return [*moved, *skipped, *stored.findings]
-
-
-def make_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher, folder: Path) -> StoredWheel:
-    """Fetch the base, apply the series to it, and write the patched wheel into `folder`."""
-    prefix = f"{plan.recipe.name}/{part.component.name}"
-    base = fetch_base(part, plan, means, watcher)
-    watcher.stage(prefix, f"apply {len(part.series.patches)} patches to {base.file}")
-    with temporary_directory("toolkit-") as scratch:
-        tree = part.source.lay_out(base, part.series.paths, scratch / "base")
-        patched = series.apply_series(
-            part.series,
-            tree,
-            into=scratch / "patched",
-            accept_upstream=part.component.accept_upstream,
-            scratch=scratch,
+def obtain_wheels(plan: Plan, means: Means, watcher: Watcher) -> list[StoredWheel]:
+    """Return the patched wheel of every component that there is; say which optional ones there are not."""
+    for name in plan.absent:
+        watcher.stage(f"{plan.recipe.name}/{name}", "it is not installed here, and optional: left out")
+    if not plan.components:
+        raise SourceError(
+            f"recipe {plan.recipe.name!r} has nothing to build: none of its components is installed here",
+            hint="source CANN's set_env.sh, or name the interpreter that has them with --python",
         )
-        watcher.stage(prefix, "write the patched wheel")
-        return repack.repack_wheel(patched, key=part.key, import_name=part.component.import_name, into=folder)
+    return [lanes.obtain_wheel(part, plan, means, watcher) for part in plan.components]
 
 
 # --- overlay ---------------------------------------------------------------------------------------------------
@@ -211,7 +237,7 @@ def make_proof(plan: Plan, built: Overlay, means: Means, watcher: Watcher, *, ch
             runtime_env=variables,
             wanted=checks or plan.recipe.checks,
             witnesses=witnesses,
-            upstream=plan.upstream_witnesses,
+            upstream=plan.upstream_witnesses(built),
             can_load=plan.can_load,
             scratch=scratch,
             logs=built.root / LOGS,
@@ -255,8 +281,7 @@ def _standing_proof(plan: Plan, built: Overlay, means: Means) -> Proof | None:
 
 def export_cache(plan: Plan, means: Means, file: Path) -> bundle.Index:
     """Write what a build of the recipe takes from the store to one file: bases and patched wheels."""
-    entries = [("wheel", part.key.digest) for part in plan.components]
-    entries += [("base", part.source.artifact_digest(part.locked, plan.target)) for part in plan.components]
+    entries = [entry for part in plan.components for entry in _bundle_entries(part, plan, means)]
     lock = means.project.lock_path(plan.recipe.files[0])
     manifest = plan.folder.generation(plan.key.digest) / "manifest.json"
     extra = {f"lock/{lock.name}": lock} | ({"manifest.json": manifest} if manifest.is_file() else {})
@@ -264,3 +289,16 @@ def export_cache(plan: Plan, means: Means, file: Path) -> bundle.Index:
         return bundle.export_bundle(
             means.store, file, recipe=plan.recipe.name, key=plan.key.digest, entries=entries, extra=extra
         )
+
+
+def _bundle_entries(part: PlannedComponent, plan: Plan, means: Means) -> list[tuple[str, str]]:
+    """List the store entries that a component's next build takes; of a source tree the wheels, not the sources."""
+    if sources.is_machines(part.source):
+        return [("wheel", part.key.digest)]
+    if part.spec is None:
+        return [("wheel", part.key.digest), ("base", part.digest)]
+    wheels = [("wheel", part.key.digest), ("wheel", part.base_key.digest)]
+    found = [entry for kind, key in wheels if (entry := means.store.find(kind, key))]
+    built = [read_wheel_record(entry).wheel.built for entry in found]
+    native = dict.fromkeys(facts.native for facts in built if facts)
+    return [*dict.fromkeys(wheels), *((lanes.NATIVE, key) for key in native)]

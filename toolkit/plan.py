@@ -6,19 +6,22 @@ No byte is downloaded and no tree is touched to make a plan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
-from toolkit import lock, overlay, prove, recipe, repack, series, sources, sysroot, target
+from toolkit import build, lock, overlay, prove, recipe, repack, series, sources, sysroot, target
 from toolkit.current import RecipeFolder, recipe_folder
 from toolkit.errors import ContractMismatchError, LockError, SeriesError
 from toolkit.files import sha256_file
 from toolkit.model import (
+    BuildSpec,
     Component,
     Interpreter,
     Key,
     Lock,
     LockedBase,
+    Overlay,
     Recipe,
     Runtime,
     Series,
@@ -28,23 +31,42 @@ from toolkit.model import (
 from toolkit.project import Project
 from toolkit.trace import Trace, record_trace
 
+Inputs = tuple[tuple[str, str], ...]
+
+NO_SERIES = Series(name="", patches=())
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedComponent:
-    """One component with all that its wheel is made from, and the key over it."""
+    """One component with all that its wheel is made from, and the key over it.
+
+    `digest` names the base's artifact, `base_key` is the key of the same without patches. `spec` says how a source
+    tree is built, None for a base that is a wheel already; `build_inputs` are all that decides what its compiler makes
+    of the tree.
+    """
 
     component: Component
     locked: LockedBase
     source: sources.Source
+    digest: str
     series: Series
     key: Key
+    base_key: Key
+    spec: BuildSpec | None = None
+    build_inputs: Inputs = ()
+
+    def without_patches(self) -> PlannedComponent:
+        """Return the same component as upstream has it: what the negative control loads."""
+        bare = replace(self.component, accept_upstream=())
+        return replace(self, component=bare, series=NO_SERIES, key=self.base_key)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """What a build will do. `can_load` says whether the interpreter can import the result on this machine.
 
-    `trace` is the state of all input files as the plan was made: what is edited during the build is not in it.
+    `absent` are the optional components that this machine does not have. `trace` is the state of all input files as
+    the plan was made: what is edited during the build is not in it.
     """
 
     recipe: Recipe
@@ -52,6 +74,7 @@ class Plan:
     target: Target
     can_load: bool
     components: tuple[PlannedComponent, ...]
+    absent: tuple[str, ...]
     key: Key
     folder: RecipeFolder
     trace: Trace
@@ -62,14 +85,14 @@ class Plan:
         named = (patch.witness for part in self.components for patch in part.series.patches)
         return tuple(dict.fromkeys(named))
 
-    @property
-    def upstream_witnesses(self) -> frozenset[str]:
-        """The witnesses of the patches whose change the recipe accepts as there already: green on the base too."""
+    def upstream_witnesses(self, built: Overlay) -> frozenset[str]:
+        """Return the witnesses of the patches that an overlay does without, as its base has them: green there too."""
+        applied = {(package.component, name) for package in built.packages for name in package.patches}
         return frozenset(
             patch.witness
             for part in self.components
             for patch in part.series.patches
-            if patch.name in part.component.accept_upstream
+            if patch.name in part.component.accept_upstream and (part.component.name, patch.name) not in applied
         )
 
 
@@ -92,19 +115,29 @@ def make_plan(
     found = target.inspect_interpreter(interpreter, env=environ)
     chosen = _choose_target(wanted, found, python_tag, platform)
     can_load = chosen.python_tag == found.python_tag and chosen.platform in found.platforms
-    parts = tuple(_plan_component(part, locked, chosen, project) for part in wanted.components)
+    ground = _Ground(interpreter=found, target=chosen, can_load=can_load, environ=environ)
+    planned = [_plan_component(part, locked, ground, project) for part in wanted.components]
+    parts = tuple(part for part in planned if not sources.is_absent(part.digest))
     _require_known_witnesses(parts, project)
+    watched = [sources.watched_paths(part.source, part.locked, interpreter=found, env=environ) for part in planned]
     return Plan(
         recipe=wanted,
         interpreter=found,
         target=chosen,
         can_load=can_load,
         components=parts,
+        absent=tuple(part.component.name for part in planned if part not in parts),
         key=make_key(_overlay_inputs(wanted, chosen, parts)),
         folder=recipe_folder(project, wanted.name, other_target=None if can_load else str(chosen)),
         trace=record_trace(
-            files=(*_input_files(wanted, locked, parts, project), *found.files),
+            files=(
+                *_input_files(wanted, locked, parts, project),
+                *found.files,
+                *(path for files, _ in watched for path in files),
+                *(path for part in parts if part.spec for path in _compilers(part.spec, environ)),
+            ),
             folders=(
+                *(path for _, folders in watched for path in folders),
                 *(project.series_folder(part.series) for part in wanted.components if part.series),
                 *sorted({project.verify, *(path.parent for path in _verify_files(project))}),
             ),
@@ -127,7 +160,7 @@ def read_recipe(project: Project, name: str) -> Recipe:
 def read_series(project: Project, part: Component) -> Series:
     """Read a component's series; one that is taken as it is has an empty one."""
     if part.series is None:
-        return Series(name="", patches=())
+        return NO_SERIES
     return series.load_series(project.series_folder(part.series), name=part.series)
 
 
@@ -183,31 +216,81 @@ def _choose_target(wanted: Recipe, found: Interpreter, python_tag: str | None, p
     return Target(python_tag=tag, platform=place)
 
 
-def _plan_component(part: Component, locked: Lock, chosen: Target, project: Project) -> PlannedComponent:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ground:
+    """What every component is planned for."""
+
+    interpreter: Interpreter
+    target: Target
+    can_load: bool
+    environ: Mapping[str, str]
+
+
+def _plan_component(part: Component, locked: Lock, ground: _Ground, project: Project) -> PlannedComponent:
     entry = locked.component(part.name)
     if entry is None:
         raise LockError(f"the lock has no component {part.name!r}", hint="make it anew: toolkit lock")
     source = sources.available_sources()[entry.base.kind]
     patches = read_series(project, part)
-    digest = source.artifact_digest(entry.base, chosen)
+    spec = _build_spec(part, entry.base, source, ground)
+    built = tuple(_build_inputs(spec, ground)) if spec else ()
+    digest = source.artifact_digest(entry.base, ground.target, interpreter=ground.interpreter, env=ground.environ)
+    common = (*_component_inputs(part, f"{entry.base.kind}:{digest}", ground.target), *built)
     return PlannedComponent(
         component=part,
         locked=entry.base,
         source=source,
+        digest=digest,
         series=patches,
-        key=make_key(_wheel_inputs(part, entry.base.kind, digest, chosen, patches)),
+        key=make_key([*common, *_series_inputs(part, patches)]),
+        base_key=make_key([*common, *_series_inputs(replace(part, accept_upstream=()), NO_SERIES)]),
+        spec=spec,
+        build_inputs=built,
     )
 
 
-def _wheel_inputs(
-    part: Component, kind: str, digest: str, chosen: Target, patches: Series
-) -> Iterator[tuple[str, str]]:
+def _build_spec(part: Component, locked: LockedBase, source: sources.Source, ground: _Ground) -> BuildSpec | None:
+    """Return how a source tree is built; ContractMismatchError where this machine is not the one to do it."""
+    if source.FORM != "tree":
+        return None
+    if not ground.can_load:
+        raise ContractMismatchError(
+            f"{part.name} is built from source, which only the interpreter that it is for can do: {ground.target} "
+            f"is asked for, {ground.interpreter.executable} is {ground.interpreter.python_tag}",
+            hint="build there, or use a recipe whose bases are release wheels",
+        )
+    return cast(sources.TreeSource, source).build_spec(part.base, locked, ground.target)
+
+
+def _compilers(spec: BuildSpec, environ: Mapping[str, str]) -> list[Path]:
+    return list(build.compiler_drivers(spec, environ).values())
+
+
+def _build_inputs(spec: BuildSpec, ground: _Ground) -> Iterator[tuple[str, str]]:
+    """List what decides, beside the tree, what a build makes."""
+    yield "build/backend", spec.backend
+    yield "build/subfolder", spec.subfolder
+    yield "build/python", f"{ground.interpreter.version} {ground.target}"
+    yield "build/compiler", build.compiler_digest(spec, ground.environ)
+    for requirement in spec.requirements:
+        yield f"build/requirement/{requirement.distribution}", f"{requirement.file} {requirement.sha256}"
+    for name, value in spec.env.items():
+        yield f"build/env/{name}", value
+    for name in spec.pass_env:
+        yield f"build/pass_env/{name}", ground.environ.get(name, "(not set)")
+    yield "logic/build", build.LOGIC_VERSION
+
+
+def _component_inputs(part: Component, base: str, chosen: Target) -> Iterator[tuple[str, str]]:
     yield "component", part.name
     yield "import_name", part.import_name
-    yield "base", f"{kind}:{digest}"
+    yield "base", base
     yield "python_tag", chosen.python_tag
     yield "platform", chosen.platform
     yield "logic/repack", repack.LOGIC_VERSION
+
+
+def _series_inputs(part: Component, patches: Series) -> Iterator[tuple[str, str]]:
     yield from series.series_key_inputs(patches)
     for name in part.accept_upstream:
         yield f"accept_upstream/{name}", "true"

@@ -33,6 +33,9 @@ PREFIXES_OF_PIP = ("PIP_", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY"
                    "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC", "XDG_CONFIG")  # fmt: skip
 """What pip needs besides, to reach the index that the user has set up."""
 
+KEPT = 1 << 20
+"""How many bytes of each stream are held in memory where a log file has them all."""
+
 NOT_FOUND_HINT = "is it installed, and on PATH?"
 
 _RUNNING: set[subprocess.Popen[bytes]] = set()
@@ -41,7 +44,7 @@ _RUNNING: set[subprocess.Popen[bytes]] = set()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completed:
-    """A child that ended: its code and what it printed (undecodable bytes replaced)."""
+    """A child that ended: its code and what it printed (undecodable bytes replaced; see `run` for what is kept)."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -69,17 +72,22 @@ def run(
     stdin: bytes | None = None,
     check: bool = True,
     on_line: Callable[[str], None] | None = None,
+    umask: int = -1,
 ) -> Completed:
     """Run a child to its end and return what it printed.
 
-    With `log_file`, both streams are kept there too, whatever the end. `on_line` sees each line of stdout as it comes.
+    With `log_file`, the command and both streams are added to that file as they come, and only the last mebibyte of
+    each is returned. `on_line` sees each line of stdout as it comes. `umask` is the caller's unless given.
     A child that outlives `timeout` seconds is killed with all that it started in its session. Raises CommandError with
     argv, code and last lines for a child that cannot start, times out, or (with `check`) ends with another code than 0.
     """
     words = tuple(str(word) for word in argv)
     log.debug("run %s (in %s)", shlex.join(words), cwd)
-    printed = _Printed(on_line)
-    with _started(words, cwd=cwd, env=env, stdin=stdin) as child:
+    with (
+        _opened(log_file, words) as kept,
+        _started(words, cwd=cwd, env=env, stdin=stdin, umask=umask) as child,
+    ):
+        printed = _Printed(on_line, kept)
         try:
             _follow(child, printed, timeout)
         except subprocess.TimeoutExpired as expired:
@@ -90,8 +98,6 @@ def run(
                 f"{words[0]} did not end within {timeout:g} s and was stopped", argv=words, returncode=None,
                 hint=_where(log_file), details=last_lines(printed.stdout, printed.stderr),
             ) from expired  # fmt: skip
-        finally:
-            _keep(log_file, words, printed)
     if check and child.returncode != 0:
         raise CommandError(
             f"`{shlex.join(words)}` ended with {describe_code(child.returncode)}", argv=words,
@@ -139,32 +145,60 @@ def last_lines(*streams: bytes | bytearray | str | None) -> list[str]:
 
 
 class _Printed:
-    """What a child has printed so far; passes each line of stdout on once."""
+    """What a child has printed so far: written to its log, and each line of stdout passed on once."""
 
-    def __init__(self, on_line: Callable[[str], None] | None) -> None:
+    def __init__(self, on_line: Callable[[str], None] | None, log_stream: IO[bytes] | None) -> None:
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._on_line = on_line
-        self._told = 0
+        self._log = log_stream
+        self._untold = bytearray()
+
+    def take(self, stream: bytearray, piece: bytes) -> None:
+        """Take what came on one of the two streams."""
+        stream.extend(piece)
+        if self._log is not None:
+            self._log.write(piece)
+            self._log.flush()
+            if len(stream) > 2 * KEPT:
+                del stream[:-KEPT]
+        if self._on_line is not None and stream is self.stdout:
+            self._untold.extend(piece)
 
     def tell_lines(self, *, ended: bool = False) -> None:
+        """Pass on the lines that are whole, at the end what is left."""
         if self._on_line is None:
             return
-        end = len(self.stdout) if ended else self.stdout.rfind(b"\n") + 1
-        new, self._told = self.stdout[self._told : end], max(self._told, end)
+        end = len(self._untold) if ended else self._untold.rfind(b"\n") + 1
+        new = bytes(self._untold[:end])
+        del self._untold[:end]
         for line in io.BytesIO(new):
             self._on_line(_text(line).rstrip())
 
 
 @contextlib.contextmanager
+def _opened(log_file: Path | None, argv: tuple[str, ...]) -> Iterator[IO[bytes] | None]:
+    """Yield the log with the command's line in it."""
+    if log_file is None:
+        yield None
+        return
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    with log_file.open("ab") as stream:
+        stream.write(b"$ " + os.fsencode(shlex.join(argv)) + b"\n")
+        stream.flush()
+        yield stream
+
+
+@contextlib.contextmanager
 def _started(
-    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes | None
+    argv: tuple[str, ...], *, cwd: Path, env: Mapping[str, str], stdin: bytes | None, umask: int
 ) -> Iterator[subprocess.Popen[bytes]]:
     try:
         with _input(stdin) as source:
             child = subprocess.Popen(
                 argv, cwd=cwd, env=dict(env), stdin=source,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                umask=umask,
             )  # fmt: skip
     except OSError as fault:
         raise CommandError(
@@ -213,7 +247,7 @@ def _follow(child: subprocess.Popen[bytes], printed: _Printed, timeout: float | 
         while streams.get_map():
             for ready, _ in streams.select(seconds_left()):
                 piece = os.read(ready.fd, CHUNK)
-                ready.data.extend(piece)
+                printed.take(ready.data, piece)
                 if not piece:
                     streams.unregister(ready.fileobj)
             printed.tell_lines()
@@ -224,14 +258,6 @@ def _follow(child: subprocess.Popen[bytes], printed: _Printed, timeout: float | 
 def _kill_group(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
-
-
-def _keep(log_file: Path | None, argv: tuple[str, ...], printed: _Printed) -> None:
-    if log_file is None:
-        return
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    with log_file.open("ab") as stream:
-        stream.write(b"$ " + os.fsencode(shlex.join(argv)) + b"\n" + printed.stdout + printed.stderr)
 
 
 def _where(log_file: Path | None) -> str:

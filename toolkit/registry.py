@@ -8,22 +8,33 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from toolkit.errors import FetchError, HashMismatchError, LockError, StorageError, UsageError
 from toolkit.files import temporary_directory
 from toolkit.model import Progress, Target
 from toolkit.platforms import accepted_platforms, python_version
-from toolkit.process import PREFIXES_OF_PIP, Completed, compose_env, last_lines, run
+from toolkit.process import PREFIXES_OF_PIP, Completed, compose_env, last_lines, run, stop_running
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 OLDEST_PIP = (23, 1)
 """What pyproject.toml asks for; the report with its hashes is what must be there."""
 
 RAW_PROGRESS_PIP = (24, 1)
 """The first with `--progress-bar raw`."""
+
+PIPS_AT_ONCE = 4
+STOP_INTERVAL = 0.1
+
+METADATA_ALONE = ("--use-feature=fast-deps",)
+"""Where an index has no metadata files, pip reads what a wheel needs by range requests and does not download it."""
 
 PIP_SETTINGS = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0",
@@ -32,12 +43,27 @@ PIP_SETTINGS = {
 }  # fmt: skip
 
 
+VERSIONS = re.compile(r"satisfies the requirement (.*?)(?: \(from .*?\))? \(from versions: (.*)\)$", re.MULTILINE)
+"""How pip says that a requirement cannot be met, and which versions could be had."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedWheel:
     """A wheel as a registry lists it."""
 
     file: str
     sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResolvedWheel:
+    """A wheel that pip would install; `needs` are its own requirements as its metadata writes them."""
+
+    distribution: str
+    version: str
+    file: str
+    sha256: str
+    needs: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,11 +104,35 @@ def find_wheel(distribution: str, version: str, target: Target, *, env: Mapping[
     with temporary_directory("toolkit-pip-") as folder:
         report = folder / "report.json"
         words: list[str | Path] = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", report]
-        words += [*_selection(target), "--target", folder / "none", requirement]
+        words += ["--no-deps", *_selection(target), "--target", folder / "none", requirement]
         done = _run_pip(words, folder=folder, env=env)
         if done.returncode != 0:
             return _no_wheel(requirement, target, done)
         return _read_report(report, requirement, target)
+
+
+def resolve_wheels(
+    requirements: Sequence[str], target: Target, *, env: Mapping[str, str]
+) -> tuple[ResolvedWheel, ...] | NoWheel:
+    """Return the wheels that pip would install on a target for requirements and what they need in turn.
+
+    Environment markers are evaluated by pip for the interpreter that it runs in, not for the target. Installs nothing,
+    and downloads only what the registry gives no metadata of. Raises LockError where the registry does not answer.
+    """
+    for features in (METADATA_ALONE, ()):  # Some pips lack the feature, some servers cannot do what it asks of them.
+        with temporary_directory("toolkit-pip-") as folder:
+            report = folder / "report.json"
+            words: list[str | Path] = ["install", "--dry-run", "--ignore-installed", "--progress-bar", "off", *features]
+            words += ["--report", report, *_selection(target), "--target", folder / "none", *requirements]
+            done = _run_pip(words, folder=folder, env=env)
+            if done.returncode == 0:
+                items = json.loads(report.read_text(encoding="utf-8"))["install"]
+                return tuple(_resolved_wheel(item, target) for item in items)
+        if why := _why_unresolved(done):
+            return NoWheel(target=target, why=why)
+        if "Retrying (" in done.stderr:
+            break
+    raise _no_answer(f"what {', '.join(requirements)} needs on {target}", done)
 
 
 def download_wheel(
@@ -103,6 +153,7 @@ def download_wheel(
         "--progress-bar",
         bar,
         "--require-hashes",
+        "--no-deps",
         *_selection(target),
     ]
     words += ["--dest", into, "--requirement", wanted]
@@ -115,10 +166,32 @@ def download_wheel(
     return into / wheel.file
 
 
+def ask_side_by_side(ask: Callable[[T], R], questions: Sequence[T], *, progress: Progress | None = None) -> list[R]:
+    """Return the answers in the questions' order, got from a few pips at a time; `progress` counts questions.
+
+    On an interrupt, or when a question raises, those that run are stopped and no more are started.
+    """
+    with ThreadPoolExecutor(PIPS_AT_ONCE) as pool:
+        futures = [pool.submit(ask, question) for question in questions]
+        try:
+            for count, future in enumerate(as_completed(futures), 1):
+                future.result()
+                if progress is not None:
+                    progress(count, len(futures))
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            # Asked again and again, because a thread may be just about to start its pip.
+            while wait(futures, timeout=STOP_INTERVAL).not_done:
+                stop_running()
+            raise
+        return [future.result() for future in futures]
+
+
 def _selection(target: Target) -> list[str | Path]:
     """Return the options that make pip choose for a target instead of for the interpreter it runs in."""
     major, minor = python_version(target.python_tag)
-    words = ["--no-deps", "--only-binary=:all:", "--python-version", f"{major}.{minor}", "--implementation", "cp"]
+    words = ["--only-binary=:all:", "--python-version", f"{major}.{minor}", "--implementation", "cp"]
     # Without these pip takes the flags of the interpreter that it runs in, a free-threaded build's `t` for one.
     words += [f"--abi={abi}" for abi in (target.python_tag, "abi3", "none")]
     return [*words, *(f"--platform={platform}" for platform in accepted_platforms(target.platform))]
@@ -144,22 +217,52 @@ def _progress_reader(progress: Progress | None) -> Callable[[str], None] | None:
 
 
 def _read_report(report: Path, requirement: str, target: Target) -> PublishedWheel:
-    download = json.loads(report.read_text(encoding="utf-8"))["install"][0]["download_info"]
+    item = json.loads(report.read_text(encoding="utf-8"))["install"][0]
+    return _published_wheel(item, requirement, target)
+
+
+def _published_wheel(item: Mapping[str, Any], requirement: str, target: Target) -> PublishedWheel:
+    download = item["download_info"]
     sha256 = download.get("archive_info", {}).get("hashes", {}).get("sha256")
     if sha256 is None:
         raise LockError(f"{target}: the registry gives no sha256 for {requirement}")
     return PublishedWheel(file=unquote(urlsplit(download["url"]).path.rpartition("/")[2]), sha256=sha256)
 
 
+def _resolved_wheel(item: Mapping[str, Any], target: Target) -> ResolvedWheel:
+    metadata = item["metadata"]
+    name, version = metadata["name"], metadata["version"]
+    wheel = _published_wheel(item, f"{name}=={version}", target)
+    return ResolvedWheel(
+        distribution=name, version=version, file=wheel.file, sha256=wheel.sha256,
+        needs=tuple(metadata.get("requires_dist", ())),
+    )  # fmt: skip
+
+
 def _no_wheel(requirement: str, target: Target, done: Completed) -> NoWheel:
-    versions = re.search(r"\(from versions: (.*)\)", done.stderr)
+    versions = VERSIONS.search(done.stderr)
     if versions is None or "Retrying (" in done.stderr:
-        raise LockError(
-            f"the registry did not answer which wheel of {requirement} is for {target}",
-            hint="is the network up, and is the index of `pip config list` the right one?",
-            details=last_lines(done.stderr),
-        )
-    return NoWheel(target=target, why=f"versions with a wheel for it: {versions[1]}")
+        raise _no_answer(f"which wheel of {requirement} is for {target}", done)
+    return NoWheel(target=target, why=f"versions with a wheel for it: {versions[2]}")
+
+
+def _why_unresolved(done: Completed) -> str:
+    """Say in one line why pip found no answer; empty where it says nothing of the kind."""
+    if "Retrying (" in done.stderr:
+        return ""
+    if versions := VERSIONS.search(done.stderr):
+        return f"no wheel of {versions[1]}; versions with a wheel for it: {versions[2]}"
+    if conflict := re.search(r"^The conflict is caused by:\n((?:[ ]+\S.*\n)+)", done.stdout, re.MULTILINE):
+        return "these cannot all be had: " + "; ".join(line.strip() for line in conflict[1].splitlines())
+    return ""
+
+
+def _no_answer(question: str, done: Completed) -> LockError:
+    return LockError(
+        f"the registry did not answer {question}",
+        hint="is the network up, and is the index of `pip config list` the right one?",
+        details=last_lines(done.stderr),
+    )
 
 
 def _no_download(wheel: PublishedWheel, target: Target, done: Completed, into: Path) -> FetchError | StorageError:

@@ -10,7 +10,7 @@ import contextlib
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,9 @@ OWN_FILES = ("WHEEL", RECORD)
 """What no patch may change: the one names the tags that the file name has too, the other is written here."""
 
 
+COMPILED_SUFFIXES = (".so", ".a", ".o")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Item:
     """One member of the new wheel, taken over from the member `old`, or new where there is `content`."""
@@ -48,14 +51,15 @@ class _Item:
 def repack_wheel(patched: PatchedTree, *, key: Key, import_name: str, into: Path) -> StoredWheel:
     """Write the patched wheel into `into` and return it; the same inputs give the same bytes.
 
-    A base that no patch went into is copied as it is, version and all. `findings` tells where upstream's RECORD was
+    A base that no patch went into is copied as it is, version and all; one whose patches are in it already (they were
+    built in) gets their version. `findings` tells where upstream's RECORD was
     wrong: pip does not check it and the base is pinned by its own hash, so that is put right and no reason to refuse.
     Raises RepackError for a change that a release wheel cannot take; nothing is left in `into` then.
     """
     base = patched.source.base
     patches = tuple(applied.name for applied in patched.applied if applied.status != "upstream")
     with open_wheel(base.path) as archive:
-        if patched.changed:
+        if patched.changed or patches:
             require_repackable(patched, archive)
             version = patched_version(archive.metadata.version, len(patches), key.short)
             path = into / wheel_file_name(base.file, version)
@@ -80,9 +84,13 @@ def repack_wheel(patched: PatchedTree, *, key: Key, import_name: str, into: Path
 
 
 def require_repackable(patched: PatchedTree, archive: WheelArchive) -> None:
-    """Raise RepackError naming every change that a release wheel cannot take."""
+    """Raise RepackError naming every change that a release wheel cannot take.
+
+    A source file that the wheel carries may change where nothing in the wheel was compiled: it is compiled when used.
+    """
     own = {f"{archive.dist_info}/{name}" for name in OWN_FILES}
-    native = [changed.path for changed in patched.changed if changed.part == "native"]
+    sources: frozenset[str] = frozenset() if has_compiled(archive.members) else frozenset(archive.members)
+    native = [one.path for one in patched.changed if one.part == "native" and one.path not in sources]
     reasons = [f"{_patch_of(patched, path)} changes native file {path!r}" for path in native]
     if reasons:
         raise RepackError(
@@ -95,6 +103,11 @@ def require_repackable(patched: PatchedTree, archive: WheelArchive) -> None:
             f"{_patch_of(patched, path)} changes {path!r}, which the wheel keeps about itself",
             hint="leave that file out of the patch",
         )
+
+
+def has_compiled(members: Iterable[str]) -> bool:
+    """Whether a wheel holds anything compiled; in one that does not, C++ files are data that is shipped."""
+    return any(name.endswith(COMPILED_SUFFIXES) or ".so." in name for name in members)
 
 
 def wheel_file_name(file: str, version: str) -> str:

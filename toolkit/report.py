@@ -71,6 +71,13 @@ class Console:
         with self._err.bar(label) if self._err.fancy else _quarter_lines(label, self._err) as progress:
             yield progress
 
+    @contextlib.contextmanager
+    def steps(self, prefix: str, name: str) -> Iterator[Progress]:
+        """Show how many steps of a piece of work are done: a bar on a terminal, elsewhere a line at each quarter."""
+        label = f"{prefix}: {name}"
+        with self._err.bar(label, counts_bytes=False) if self._err.fancy else _step_lines(label, self._err) as told:
+            yield told
+
     def check(self, prefix: str, result: CheckResult) -> None:
         """Show one check's result as it comes."""
         verdict = describe_result(result, self._err.marks)
@@ -185,13 +192,16 @@ class _Screen:
             self.write(shown)
 
     @contextlib.contextmanager
-    def bar(self, label: str) -> Iterator[Progress]:
-        """Show a bar that moves with the bytes."""
+    def bar(self, label: str, *, counts_bytes: bool = True) -> Iterator[Progress]:
+        """Show a bar that moves with the bytes, or with the steps."""
         from rich import progress
 
+        amounts = (progress.DownloadColumn(), progress.TransferSpeedColumn()) if counts_bytes else (
+            progress.MofNCompleteColumn(), progress.TimeElapsedColumn(),
+        )  # fmt: skip
         columns = (
-            progress.TextColumn("{task.description}", markup=False), progress.BarColumn(), progress.DownloadColumn(),
-            progress.TransferSpeedColumn(), progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.description}", markup=False), progress.BarColumn(), *amounts,
+            progress.TimeRemainingColumn(),
         )  # fmt: skip
         with progress.Progress(*columns, console=self._console(), transient=True) as bars:
             task = bars.add_task(label, total=None)
@@ -245,6 +255,20 @@ def _quarter_lines(label: str, screen: _Screen) -> Iterator[Progress]:
         if total and quarter > told:
             told = quarter
             screen.say(f"{label}: {100 * quarter // QUARTERS}% of {total / MEGABYTE:.1f} MB")
+
+    yield progress
+
+
+@contextlib.contextmanager
+def _step_lines(label: str, screen: _Screen) -> Iterator[Progress]:
+    told = 0
+
+    def progress(done: int, total: int | None) -> None:
+        nonlocal told
+        quarter = done * QUARTERS // total if total else 0
+        if total and quarter > told:
+            told = quarter
+            screen.say(f"{label}: {100 * quarter // QUARTERS}% of {total} steps")
 
     yield progress
 

@@ -42,6 +42,12 @@ Version = Annotated[
         examples=["2.13.0"],
     ),
 ]
+Distribution = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z", title="a distribution's name", examples=["torch_npu"]
+    ),
+]
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z", title="a sha256 in 64 lower-case hex digits")]
 FileStem = Annotated[
     str,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from toolkit import prove, sysroot
-from toolkit.model import CheckResult, Progress, Proof, Runtime
+from toolkit.model import CheckResult, Progress, Proof, Runtime, SandboxMode
 from toolkit.project import Project
 from toolkit.store import Store
 
@@ -22,6 +22,9 @@ class Watcher(Protocol):
     def download(self, prefix: str, name: str) -> AbstractContextManager[Progress]:
         """Bytes are about to arrive, perhaps."""
 
+    def steps(self, prefix: str, name: str) -> AbstractContextManager[Progress]:
+        """Work that counts its steps begins, perhaps."""
+
     def check(self, prefix: str, result: CheckResult) -> None:
         """A check came to its end."""
 
@@ -33,7 +36,8 @@ class Watcher(Protocol):
 class Means:
     """What a build works with. `environ` is the caller's environment, of which children see only what they must.
 
-    `time_limit` is in seconds for each checking process; `jobs` are checking processes side by side.
+    `time_limit` is in seconds for each checking process; `jobs` are checking processes side by side. `build_jobs` are
+    the compilers side by side in a source build, None to choose by the machine; `sandbox` is how it is shut off.
     """
 
     project: Project
@@ -42,6 +46,8 @@ class Means:
     offline: bool = False
     time_limit: float = prove.TIME_LIMIT
     jobs: int = prove.JOBS
+    build_jobs: int | None = None
+    sandbox: SandboxMode = "auto"
 
     @property
     def runtime(self) -> Runtime:

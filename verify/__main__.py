@@ -5,7 +5,8 @@ empty working directory, and asks in `request.json`:
 
     {"schema": 1, "checks": [name, ...], "side": "base" | "overlay", "runtime": "host" | "device",
      "site": folder, "manifest": file | null, "scratch": folder, "can_load": bool, "time_limit": seconds,
-     "packages": [{"component", "import_name", "distribution", "version"}, ...], "expect": {fact: value, ...}}
+     "packages": [{"component", "import_name", "distribution", "version"}, ...], "expect": {fact: value, ...},
+     "overlay": folder | null (or left out)}
 
 The names are those of `checks.json` beside this file. They run in the order given, in this one process, and
 `result.json` then says, in the same order:

@@ -42,7 +42,8 @@ class Request:
     `{"files": {path: {"sha256": hex, "size": bytes}}}`), None where the side has none; `expect` holds the contract's
     facts by name (`python_tag`, `torch`, ... ); `scratch` is an empty folder for evidence that is too long for the
     result. `can_load` is False where the packages are for another platform, so that only files can be looked at.
-    After `time_limit` seconds the process will be killed (0: never).
+    After `time_limit` seconds the process will be killed (0: never). `overlay` is the folder that holds the side's
+    env files and is activated by them, None where the side has none.
     """
 
     checks: tuple[str, ...]
@@ -55,6 +56,7 @@ class Request:
     expect: Mapping[str, Any] = field(default_factory=dict)
     can_load: bool = True
     time_limit: float = 0.0
+    overlay: Path | None = None
 
     @classmethod
     def read(cls, path: Path) -> Request:
@@ -75,6 +77,7 @@ class Request:
                 expect=raw["expect"],
                 can_load=raw["can_load"],
                 time_limit=raw["time_limit"],
+                overlay=None if raw.get("overlay") is None else Path(raw["overlay"]),
             )
         except (KeyError, TypeError) as fault:
             raise ContractError(f"request lacks or misnames a member: {fault}") from fault

@@ -1,16 +1,17 @@
 """Read which tensors each recorded kernel launch loads and stores, and which inputs that destroys.
 
     tensors = {"old": (old.data_ptr(), old.nbytes), "x": (x.data_ptr(), x.nbytes)}
-    launches = read_launches(lines, tensors)        # lines: host.recorded_launches, or the log's text split
+    operations = learn_operations(lines, [kernel.kobj.das() for kernel in kernels])
+    launches = read_launches(lines, tensors, operations)    # lines: host.recorded_launches, or the log's text split
     lost = overwritten_before_read(launches, ["old"])
 
 The lines are the host sysroot's launch log: one JSON object for each call, here those whose `kind` is "launch":
 `function` (name or null), `blocks`, `args` (the argument words in hex) and `allocations` (which words point into live
 device memory). Fills and copies stand in the same log and are skipped.
 
-What is known of DVM's arguments was observed on torch_npu 2.13.0 against the disassembly that the DVM compiler prints
-of the same kernels (`kobj.das()`): 26 launches of 15 graphs agreed in every access. The device code inside
-libtorch_npu.so is the same, byte for byte, in 2.13.0 and 2.14.0, x86_64 and aarch64. A launch of a vector kernel is
+What is known of DVM's arguments was observed on torch_npu 2.13.0 and 2.12.0.post3 against the disassembly that the DVM
+compiler prints of the same kernels (`kobj.das()`): on either the instructions of all launches of 22 graphs that update
+an input agreed, one by one. A launch of a vector kernel is
 
     word 0              where blocks wait for each other, 0 if they do not
     word 1              bits 0 to 7 the kind of kernel (0 vector, 1 vector whose blocks wait; 9 and 10, with matrix
@@ -18,37 +19,44 @@ libtorch_npu.so is the same, byte for byte, in 2.13.0 and 2.14.0, x86_64 and aar
     word 2 and on       instructions, one word 0, then in kernels of kind 1 a few counters
 
 and an instruction says its own length in its first word: in bits 7 to 9 if it works on local memory (bit 0 is 1), in
-bits 4 to 7 if it moves memory (bit 0 is 0). The top 16 bits name the operation. The device address stands in one of
-the other words, as the whole word. What does not fit this form stays unknown and is never guessed: an operation outside
-OPERATIONS that holds an address is an access of kind "unknown", and a launch whose words do not add up has
-`accesses` None.
+bits 4 to 7 if it moves memory (bit 0 is 0). The top 16 bits name the operation, by a number that each build of DVM's
+device code has its own of: a store is 1a80 in 2.13.0 and 7064 in 2.12.0.post3. So what the numbers mean is learnt from
+the disassembly, in the very process. The device address stands in one of the other words, as the whole word. What does
+not fit this form stays unknown and is never guessed: an operation that was not learnt and holds an address is an
+access of kind "unknown", and a launch whose words do not add up has `accesses` None.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["load", "store", "atomic", "unknown"]
 Ranges = Mapping[str, tuple[int, int]]
+Operations = Mapping[int, Kind]
 
 TEMPORARY = "temporary"
 """The name of device memory outside all named tensors: a workspace or another buffer of the allocator's."""
 
-OPERATIONS: Mapping[int, Kind] = {
-    0x1922: "load",
-    0x1923: "load",
-    0x19A6: "load",  # view_load
-    0x39D9: "load",  # view_load_x
-    0x1A80: "store",
-    0x1C46: "store",  # view_store
-    0x3CF0: "store",  # store_cond: the last block to arrive stores
-    0x1AF9: "atomic",  # store_atomic
+OPERATIONS: Mapping[str, Kind] = {
+    "load": "load",
+    "view_load": "load",
+    "view_load_x": "load",
+    "store": "store",
+    "view_store": "store",
+    "store_cond": "store",  # the last block to arrive stores
+    "store_atomic": "atomic",
 }
+"""What the disassembly calls the operations that access device memory."""
+
+LISTED = re.compile(r"^\s+\d+: (\w+)(.*?)(?://.*)?$", re.MULTILINE)
+HEXADECIMAL = re.compile(r"\b0x[0-9a-f]+\b")
 VECTOR_KINDS = (0, 1)
 HEADER = 2
+OPERATION_SHIFT = 48
 
 
 class UnreadableLaunchError(ValueError):
@@ -86,10 +94,25 @@ class Launch:
         return f"{self.blocks} blocks: " + ", ".join(f"{access.kind} {access.tensor}" for access in self.accesses)
 
 
-def read_launches(lines: Iterable[str], tensors: Ranges) -> list[Launch]:
+def learn_operations(lines: Iterable[str], listings: Iterable[str]) -> dict[int, Kind]:
+    """Return what the operations' numbers in a log's launches mean, by the disassembly of the launched kernels.
+
+    A launch and a stage of a listing are the same where they have as many instructions and each has the same live
+    addresses. A number that two listings name differently is left out.
+    """
+    stages = [LISTED.findall(stage) for listing in listings for stage in re.split("^vmain", listing, flags=re.M)[1:]]
+    meanings: dict[int, set[Kind]] = {}
+    for record in _launch_records(lines):
+        instructions = split_instructions(_words(record)) or []
+        for stage in (stage for stage in stages if _is_same(stage, instructions, _live_memory(record))):
+            for (name, _), instruction in zip(stage, instructions, strict=True):
+                meanings.setdefault(instruction[0] >> OPERATION_SHIFT, set()).add(OPERATIONS.get(name, "unknown"))
+    return {number: kinds.pop() for number, kinds in meanings.items() if len(kinds) == 1}
+
+
+def read_launches(lines: Iterable[str], tensors: Ranges, operations: Operations) -> list[Launch]:
     """Decode the launches among a log's lines. `tensors` maps names to (address, size in bytes)."""
-    records = [json.loads(line) for line in lines if line.strip()]
-    return [_read_launch(record, tensors) for record in records if record["kind"] == "launch"]
+    return [_read_launch(record, tensors, operations) for record in _launch_records(lines)]
 
 
 def overwritten_before_read(launches: Sequence[Launch], needed: Iterable[str]) -> dict[str, str]:
@@ -151,13 +174,37 @@ def _refuse_unknown(launch: Launch, number: int, name: str) -> None:
         raise UnreadableLaunchError(f"launch {number} ({launch.function}) does something unknown to {name!r}")
 
 
-def _read_launch(record: Mapping[str, Any], tensors: Ranges) -> Launch:
-    words = [int(word, 16) for word in record["args"]]
-    live = [(int(found["base"], 16), int(found["size"])) for found in record["allocations"]]
-    instructions = split_instructions(words)
+def _launch_records(lines: Iterable[str]) -> list[Mapping[str, Any]]:
+    records = (json.loads(line) for line in lines if line.strip())
+    return [record for record in records if record["kind"] == "launch"]
+
+
+def _words(record: Mapping[str, Any]) -> list[int]:
+    return [int(word, 16) for word in record["args"]]
+
+
+def _live_memory(record: Mapping[str, Any]) -> list[tuple[int, int]]:
+    return [(int(found["base"], 16), int(found["size"])) for found in record["allocations"]]
+
+
+def _is_same(
+    stage: Sequence[tuple[str, str]], instructions: Sequence[Sequence[int]], live: Sequence[tuple[int, int]]
+) -> bool:
+    def addresses(words: Iterable[int]) -> set[int]:
+        return {word for word in words if _is_live(word, live)}
+
+    return len(stage) == len(instructions) and all(
+        addresses(int(number, 16) for number in HEXADECIMAL.findall(operands)) == addresses(instruction[1:])
+        for (_, operands), instruction in zip(stage, instructions, strict=True)
+    )
+
+
+def _read_launch(record: Mapping[str, Any], tensors: Ranges, operations: Operations) -> Launch:
+    live = _live_memory(record)
+    instructions = split_instructions(_words(record))
     accesses = None
     if instructions is not None:
-        found = (_read_access(instruction, tensors, live) for instruction in instructions)
+        found = (_read_access(instruction, tensors, live, operations) for instruction in instructions)
         accesses = tuple(access for access in found if access is not None)
     return Launch(record["function"], record["blocks"], accesses)
 
@@ -180,20 +227,27 @@ def _length(first: int) -> int:
     return (first >> 7) & 0x7 if first & 1 else (first >> 4) & 0xF
 
 
-def _read_access(instruction: Sequence[int], tensors: Ranges, live: Sequence[tuple[int, int]]) -> Access | None:
+def _read_access(
+    instruction: Sequence[int], tensors: Ranges, live: Sequence[tuple[int, int]], operations: Operations
+) -> Access | None:
     named = [(word, _name(word, tensors, live)) for word in instruction[1:]]
     found = [(word, name) for word, name in named if name is not None]
     if not found:
         return None
     address, name = found[0]
-    return Access(OPERATIONS.get(instruction[0] >> 48, "unknown") if len(found) == 1 else "unknown", address, name)
+    kind = operations.get(instruction[0] >> OPERATION_SHIFT, "unknown") if len(found) == 1 else "unknown"
+    return Access(kind, address, name)
 
 
 def _name(word: int, tensors: Ranges, live: Sequence[tuple[int, int]]) -> str | None:
     for name, (address, size) in tensors.items():
         if address <= word < address + size:
             return name
-    return TEMPORARY if any(base <= word < base + size for base, size in live) else None
+    return TEMPORARY if _is_live(word, live) else None
+
+
+def _is_live(word: int, live: Sequence[tuple[int, int]]) -> bool:
+    return any(base <= word < base + size for base, size in live)
 
 
 def _effects(function: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,10 @@ def _places(module: object) -> list[Path]:
     if isinstance(file, str):
         # What stands in sys.modules in a module's place may carry a made-up relative name, as torch.ops does.
         return [Path(file)] if os.path.isabs(file) else []
-    spec = names.get("__spec__")
-    folders = getattr(spec, "submodule_search_locations", None) or ()
-    return [Path(folder) for folder in folders]
+    folders = getattr(names.get("__spec__"), "submodule_search_locations", None)
+    if folders is None:
+        return []
+    try:
+        return [Path(folder) for folder in folders]
+    except Exception:  # A namespace package asks its parent, which may be a lazy stand-in that raises what it likes.
+        return []

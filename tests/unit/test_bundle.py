@@ -445,7 +445,7 @@ def test_an_index_with_another_entry_is_refused(file: Path, other: Store, kind: 
     fault = refused(other, file)
 
     assert isinstance(fault, ArchiveError)
-    assert fault.message == f"{file} names an entry {kind}/{key}, expected base or wheel and a sha256"
+    assert fault.message == f"{file} names an entry {kind}/{key}, expected base or native or wheel and a sha256"
 
 
 def test_an_index_that_names_a_file_twice_is_refused(file: Path, other: Store) -> None:

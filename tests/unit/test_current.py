@@ -149,7 +149,9 @@ def test_an_overlay_whose_inputs_and_facts_stand_is_up_to_date(built: Sample, ge
 
 
 @pytest.mark.parametrize(
-    "fact", ["toolkit", "project", "folder", "recipe", "python", "ASCEND_HOME_PATH"], ids=lambda name: name
+    "fact",
+    ["toolkit", "project", "folder", "recipe", "python", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"],
+    ids=lambda name: name,
 )
 def test_another_fact_is_something_to_do(built: Sample, fact: str) -> None:
     assert fact in built.facts
@@ -166,6 +168,7 @@ def test_the_facts_say_who_built_what_where_and_for_whom(built: Sample) -> None:
         "recipe": "sample",
         "python": os.path.abspath("bin/python"),
         "ASCEND_HOME_PATH": "/cann",
+        "ASCEND_TOOLKIT_HOME": "",
     }
     assert built.facts["python"] == sys.executable
 

@@ -22,15 +22,21 @@ RUNGS = (
     (1.0, ("process", "files")),
     # what rooms of the next two rungs are made of
     (1.5, ("platforms", "schema")),
-    (2.0, ("git", "manifest", "project", "registry", "store", "trace", "wheels")),
+    (2.0, ("git", "manifest", "mirrors", "project", "registry", "store", "trace", "wheels")),
+    (2.1, ("artifacts", "requirements", "tarballs")),
+    (2.2, ("sdists",)),
     # the stages, and what stands beside them
-    (3.0, ("recipe", "lock", "sources", "series", "repack", "overlay", "sysroot", "prove", "target", "bundle")),
-    (3.0, ("envfile", "keyfile", "answers", "report")),
+    (
+        3.0,
+        ("recipe", "lock", "sources", "series", "build", "repack", "overlay", "sysroot", "prove", "target", "bundle"),
+    ),
+    (3.0, ("envfile", "extensions", "keyfile", "answers", "report")),
     # where a run stands, and what it will do
     (4.0, ("current",)),
     (4.1, ("plan",)),
     (4.2, ("resolve", "work")),
-    (4.3, ("grounds",)),
+    (4.3, ("lanes",)),
+    (4.4, ("grounds",)),
     # the story
     (5.0, ("pipeline",)),
     # its face

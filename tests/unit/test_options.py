@@ -66,10 +66,11 @@ def test_the_project_is_found_from_where_the_user_stands(sample: Sample, monkeyp
 
 
 def test_a_build_works_with_what_its_options_say(sample: Sample) -> None:
-    words = ("--store", "/s", "--offline", "--jobs", "3", "--time-limit", "7.5")
+    words = ("--store", "/s", "--offline", "--check-jobs", "3", "--time-limit", "7.5", "--jobs", "5")
     means = means_of(sample.project, options_of(*words))
 
     assert (means.store.root, means.offline, means.jobs, means.time_limit) == (Path("/s"), True, 3, 7.5)
+    assert (means.build_jobs, means.sandbox) == (5, "auto")
 
 
 def test_the_options_defaults_are_those_of_the_work(sample: Sample) -> None:

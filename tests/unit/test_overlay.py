@@ -6,6 +6,7 @@ import resource
 import stat
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ from tests.wheels import CP311, Content, as_wheel, make_wheel, record_hash
 from toolkit.errors import OverlayError, SourceError, StorageError
 from toolkit.files import sha256_bytes, sha256_file, staged_directory, storage_error
 from toolkit.manifest import verify_site
-from toolkit.model import Contract, Overlay, Wheel, make_key
-from toolkit.overlay import build_overlay, lay_site
+from toolkit.model import BuildFacts, Contract, Overlay, Wheel, make_key
+from toolkit.overlay import build_overlay, lay_site, read_overlay
 
 KEY = make_key([("component", "sample")])
 CONTRACT = Contract(python_tags=("cp311",), platforms=("manylinux_2_28_x86_64",), torch="2.13.0")
@@ -103,6 +104,7 @@ def test_the_manifest_says_what_the_overlay_was_made_from(tmp_path: Path) -> Non
                 "wheel": path.name,
                 "wheel_sha256": sha256_file(path),
                 "patches": ["0001-change"],
+                "built": None,
             }
         ],
         "env": {"MODE": "dvm"},
@@ -277,3 +279,15 @@ def test_a_full_disk_leaves_nothing_half_made(tmp_path: Path, small_disk: Path, 
     fault = storage_error(caught.value)
     assert isinstance(fault, StorageError)
     assert fault.message.startswith("cannot write: ")
+
+
+def test_what_is_known_of_a_build_is_in_the_manifest_and_read_back(tmp_path: Path) -> None:
+    facts = BuildFacts(
+        tree="0" * 40, sandbox="bubblewrap", compiler="c++ 12", jobs=2, native="1" * 64, libraries=("libc.so.6",),
+        symbol_versions={"GLIBC": "2.28"}, cache={"hits": 3, "misses": 1},
+    )  # fmt: skip
+    wheel = replace(as_wheel(make_wheel(tmp_path, version="1.0")), built=facts)
+    build(tmp_path / "overlay", wheel)
+
+    (package,) = read_overlay(tmp_path / "overlay").packages
+    assert package.built == facts

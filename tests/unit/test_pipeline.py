@@ -19,13 +19,12 @@ from toolkit import pipeline
 from toolkit.errors import ApplyError, OverlayError, ProofError, StoreError
 from toolkit.files import file_signature, sha256_file
 from toolkit.grounds import obtain_base_site, runtime_variables
+from toolkit.lanes import obtain_wheel, remarks_on
 from toolkit.model import AppliedPatch, CheckResult, Proof
 from toolkit.pipeline import (
     export_cache,
     make_proof,
     obtain_overlay,
-    obtain_wheel,
-    remarks_on,
     require_proof,
     verify,
 )

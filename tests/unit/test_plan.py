@@ -14,7 +14,16 @@ from tests.sample import Sample, copy_of
 from toolkit import sysroot
 from toolkit.errors import ContractMismatchError, LockError, SeriesError
 from toolkit.lock import write_lock
-from toolkit.model import Key, Lock, LockedComponent, Target, key_difference
+from toolkit.model import (
+    Contract,
+    Key,
+    Lock,
+    LockedComponent,
+    Overlay,
+    OverlayPackage,
+    Target,
+    key_difference,
+)
 from toolkit.plan import Plan, make_plan, proof_key, read_recipe, standing_lock
 from toolkit.sources.wheel import Artifact, Locked
 from toolkit.trace import changed_input
@@ -316,8 +325,23 @@ def test_a_lock_that_does_not_fit_is_an_error_of_a_build_and_none_to_look_at(wid
         elsewhere(wide)
 
 
-def test_the_witness_of_an_accepted_patch_is_green_on_the_base_too(wide: Sample) -> None:
-    assert (elsewhere(wide).witnesses, elsewhere(wide).upstream_witnesses) == (("answer",), frozenset())
+def test_the_witness_of_a_patch_that_the_base_has_is_green_there_too(wide: Sample) -> None:
+    with_it, without = overlay_with("0001-right-answer"), overlay_with()
+    assert elsewhere(wide).witnesses == ("answer",)
+    assert elsewhere(wide).upstream_witnesses(without) == frozenset()
     edit(wide.recipe, 'name = "sample_npu"\n', 'name = "sample_npu"\naccept_upstream = ["0001-right-answer"]\n')
 
-    assert (elsewhere(wide).witnesses, elsewhere(wide).upstream_witnesses) == (("answer",), frozenset({"answer"}))
+    assert elsewhere(wide).upstream_witnesses(with_it) == frozenset()
+    assert elsewhere(wide).upstream_witnesses(without) == frozenset({"answer"})
+
+
+def overlay_with(*patches: str) -> Overlay:
+    package = OverlayPackage(
+        component="sample_npu", import_name="sample_npu", distribution="sample_npu", version="1.0", base_version="1.0",
+        wheel="sample_npu-1.0-py3-none-any.whl", wheel_sha256="0" * 64, patches=patches,
+    )  # fmt: skip
+    contract = Contract(python_tags=("cp311",), platforms=("manylinux_2_28_x86_64",), torch="2.13.0")
+    return Overlay(
+        recipe="sample", key="0" * 64, root=Path("/o"), target=contract.targets[0], contract=contract,
+        packages=(package,), env={},
+    )  # fmt: skip

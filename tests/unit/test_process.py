@@ -261,6 +261,57 @@ def test_the_log_file_holds_what_came_before_the_time_was_up(tmp_path: Path) -> 
     assert caught.value.hint == f"the whole output is in {log_file}"
 
 
+def test_the_log_file_grows_while_the_child_runs(tmp_path: Path) -> None:
+    log_file = tmp_path / "child.log"
+    seen: list[str] = []
+
+    run(
+        ["sh", "-c", "echo err >&2; sleep 0.2; echo out; sleep 0.2; echo last"], cwd=tmp_path, env=ENV,
+        log_file=log_file, on_line=lambda line: seen.append(log_file.read_text().partition("\n")[2]),
+    )  # fmt: skip
+
+    assert seen == ["err\nout\n", "err\nout\nlast\n"]
+
+
+def test_the_log_file_has_the_command_that_was_interrupted(tmp_path: Path) -> None:
+    log_file = tmp_path / "child.log"
+
+    def interrupt(line: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(["sh", "-c", "echo begun; sleep 60"], cwd=tmp_path, env=ENV, log_file=log_file, on_line=interrupt)
+
+    assert log_file.read_text() == "$ sh -c 'echo begun; sleep 60'\nbegun\n"
+
+
+def test_with_a_log_file_only_the_end_is_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "KEPT", 1000)
+    log_file = tmp_path / "child.log"
+    lines: list[str] = []
+    code = "for n in range(100_000): print(n)"
+
+    done = run(python(code), cwd=tmp_path, env=ENV, log_file=log_file, on_line=lines.append)
+
+    everything = "".join(f"{number}\n" for number in range(100_000))
+    assert len(done.stdout) <= 2 * process.KEPT
+    assert everything.endswith(done.stdout)
+    assert log_file.read_text() == f"$ {shlex.join(done.argv)}\n{everything}"
+    assert lines == everything.splitlines()
+
+
+def test_a_failing_child_with_a_long_log_still_has_its_last_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "KEPT", 200)
+    code = "for n in range(10_000): print(n)\nraise SystemExit(1)"
+
+    with pytest.raises(CommandError) as caught:
+        run(python(code), cwd=tmp_path, env=ENV, log_file=tmp_path / "child.log")
+
+    assert caught.value.details == tuple(str(number) for number in range(9_988, 10_000))
+
+
 def test_a_command_with_undecodable_bytes_can_be_logged(tmp_path: Path) -> None:
     log_file = tmp_path / "child.log"
 
@@ -300,6 +351,12 @@ def test_an_environment_is_composed(extra: dict[str, str], prefixes: tuple[str, 
     inherited = {"PATH": ENV["PATH"], "HOME": "/home/user", "LC_ALL": "C"}
 
     assert compose_env(CALLER, extra, prefixes=prefixes) == inherited | expected
+
+
+def test_a_child_makes_files_with_the_umask_that_it_was_given(tmp_path: Path) -> None:
+    run(["touch", "made"], cwd=tmp_path, env=ENV, umask=0o077)
+
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_child_sees_exactly_the_environment_that_it_was_given(

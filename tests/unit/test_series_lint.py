@@ -138,23 +138,10 @@ def test_a_symlink_that_is_then_written_through_is_refused(tmp_path: Path) -> No
     assert two_patches == one_patch
 
 
-@pytest.mark.parametrize(
-    ("mode", "kind"), [("120000", "a symlink"), ("160000", "a submodule"), ("100600", "mode 100600")]
-)
+@pytest.mark.parametrize(("mode", "kind"), [("120000", "a symlink"), ("100600", "mode 100600")])
 def test_only_regular_files_can_be_patched(tmp_path: Path, mode: str, kind: str) -> None:
     text = patch_text(edit_diff("pkg/x", mode=mode))
     assert faults_of(tmp_path, text) == [f"0001-a.patch: pkg/x is {kind}; only regular files can be patched"]
-
-
-def test_a_submodule_written_by_git_is_refused(tmp_path: Path) -> None:
-    diff = (
-        "diff --git a/third_party/op-plugin b/third_party/op-plugin\nindex 1111111..2222222 160000\n"
-        f"--- a/third_party/op-plugin\n+++ b/third_party/op-plugin\n@@ -1 +1 @@\n-Subproject commit {'1' * 40}\n"
-        f"+Subproject commit {'2' * 40}\n"
-    )
-    assert faults_of(tmp_path, patch_text(diff)) == [
-        "0001-a.patch: third_party/op-plugin is a submodule; only regular files can be patched"
-    ]
 
 
 def test_a_change_of_mode_is_refused(tmp_path: Path) -> None:

@@ -38,11 +38,12 @@ class PackageAsked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ground:
-    """What the checks of one side stand on; `manifest` is None for a base, which has none."""
+    """What the checks of one side stand on; a base has no manifest, and no folder of an overlay with env files."""
 
     site: Path
     manifest: Path | None
     packages: tuple[PackageAsked, ...]
+    overlay: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +90,7 @@ def ground_of_overlay(overlay: Overlay) -> Ground:
         site=overlay.site.absolute(),
         manifest=overlay.manifest.absolute(),
         packages=tuple(_ask(package, package.version) for package in overlay.packages),
+        overlay=overlay.root.absolute(),
     )
 
 
@@ -187,6 +189,7 @@ def _request_body(job: Job, request: Request, evidence: Path) -> dict[str, Any]:
         "expect": dict(request.expect),
         "can_load": request.can_load,
         "time_limit": request.time_limit,
+        "overlay": None if request.ground.overlay is None else str(request.ground.overlay),
     }
 
 

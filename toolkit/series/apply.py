@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from toolkit.errors import ApplyError
@@ -13,13 +14,17 @@ from toolkit.files import sha256_bytes, sha256_files, staged_directory, tree_sig
 from toolkit.git import Attempt, Workspace
 from toolkit.model import AppliedPatch, ChangedFile, ChangeKind, FetchedBase, Patch, PatchedTree, Series, SourceTree
 from toolkit.series.diff import FileDiff, parse_diff
-from toolkit.series.explain import already_upstream, explain_failure, is_in_the_way, misplaced, unknown_acceptance
+from toolkit.series.explain import already_upstream, explain_failure, misplaced, unknown_acceptance
+from toolkit.series.gitlinks import is_gitlink, read_move
+from toolkit.series.inventory import Inventory
 from toolkit.series.mail import parse_mail
 from toolkit.series.parts import classify
 from toolkit.series.place import find_misplacement, is_own_base
 
+GITMODULES = ".gitmodules"
+
 Hashes = Mapping[str, str]
-"""The sha256 of every file of a tree by its path."""
+"""The sha256 of every file of a tree, and the commit of every submodule, by its path."""
 
 
 def apply_series(
@@ -29,42 +34,48 @@ def apply_series(
 
     Works on a copy of the files that the series names, in `scratch/apply`, which a killed run may have left behind
     and which is gone afterwards. No fuzz; an offset is accepted and reported where the hunk's place can be trusted
-    (see `place.find_misplacement`). A patch whose change is there already is skipped if `accept_upstream` has its
-    name. Afterwards every file that the applied patches name has changed, and nothing else has.
+    (see `place.find_misplacement`), and a submodule is moved only from the commit that the patch expects. A patch
+    whose change is there already is skipped if `accept_upstream` has its name. Afterwards every file and submodule
+    that the applied patches name has changed, and nothing else has.
     """
     _require_absent(into)
-    _require_known(accept_upstream, series)
+    require_known_acceptance(series, accept_upstream)
     with Workspace(scratch / "apply") as workspace:
         _lay_out(series, tree, workspace.tree)
         before = _hash_tree(workspace.tree)
-        applied, named = _apply_patches(series, tree, workspace, accept_upstream)
+        applied, named, gitlinks = _apply_patches(series, tree, workspace, accept_upstream)
         after = _hash_tree(workspace.tree)
-        _require_changed(
-            named, before, after, what=f"series {series.name!r}", why=_undone(series, named, before, after)
-        )
+        _require_series_changed(series, named, {**before, **tree.gitlinks}, {**after, **gitlinks})
         changed = tuple(_changed_files(series, before, after))
         with staged_directory(into) as aside:
             _copy_files([file.path for file in changed if file.sha256], workspace.tree, aside)
-    return PatchedTree(source=tree, series=series, root=into, applied=applied, changed=changed)
+    moved = _moved_gitlinks(tree.gitlinks, gitlinks)
+    return PatchedTree(source=tree, series=series, root=into, applied=applied, changed=changed, gitlinks=moved)
+
+
+def require_known_acceptance(series: Series, accept_upstream: Collection[str]) -> None:
+    """Raise ApplyError for an accepted name that no patch has, in this part of the series or in the other."""
+    names = [*(patch.name for patch in series.patches), *series.elsewhere]
+    for accepted in accept_upstream:
+        if accepted not in names:
+            raise unknown_acceptance(accepted, series.name, names)
 
 
 def _apply_patches(
     series: Series, tree: SourceTree, workspace: Workspace, accept_upstream: Collection[str]
-) -> tuple[tuple[AppliedPatch, ...], set[str]]:
-    """Apply the patches in turn; return how each went in, and the paths that those not skipped name."""
-    present = set(tree.members)
+) -> tuple[tuple[AppliedPatch, ...], set[str], Mapping[str, str]]:
+    """Apply the patches in turn; return how each went in, what those not skipped name, and where submodules are."""
+    inventory = Inventory(files=tree.members, gitlinks=tree.gitlinks)
     named: set[str] = set()
     applied = []
     for patch in series.patches:
         files = _read_again(patch)
-        result = _apply_patch(patch, files, tree.base, workspace, frozenset(present), accept_upstream)
+        result = _apply_patch(patch, files, tree.base, workspace, inventory, accept_upstream)
         applied.append(result)
         if result.status != "upstream":
             named |= _named(files)
-            present |= {file.path for file in files}
-            present -= {file.old_path for file in files if file.kind == "renamed"}
-            present -= {file.path for file in files if file.kind == "deleted"}
-    return tuple(applied), named
+            inventory = inventory.after(files)
+    return tuple(applied), named, inventory.gitlinks
 
 
 def _apply_patch(
@@ -72,31 +83,46 @@ def _apply_patch(
     files: list[FileDiff],
     base: FetchedBase,
     workspace: Workspace,
-    present: frozenset[str],
+    inventory: Inventory,
     accept_upstream: Collection[str],
 ) -> AppliedPatch:
-    diff = b"".join(file.raw for file in files)
-    attempt = workspace.check(diff)
+    attempt = _check(files, workspace, inventory)
     if attempt.fits:
-        _require_room(patch, files, present)
-        _require_own_places(patch, files, diff, workspace)
-        return _apply_fitting(patch, files, diff, workspace)
-    if not workspace.check(diff, reverse=True).fits:
-        raise explain_failure(patch, files, base, workspace, present, attempt)
+        _require_room(patch, files, inventory)
+        _require_own_places(patch, files, workspace)
+        return _apply_fitting(patch, files, workspace)
+    if not _check(files, workspace, inventory, reverse=True).fits:
+        raise explain_failure(patch, files, base, workspace, inventory, attempt)
     _require_trusted(patch, files, workspace.tree, reverse=True)
     if patch.name not in accept_upstream:
         raise already_upstream(patch, base)
     return AppliedPatch(name=patch.name, status="upstream")
 
 
-def _apply_fitting(patch: Patch, files: list[FileDiff], diff: bytes, workspace: Workspace) -> AppliedPatch:
+def _check(files: list[FileDiff], workspace: Workspace, inventory: Inventory, *, reverse: bool = False) -> Attempt:
+    """Ask git about the files and the inventory about the submodules: a patch fits where both do."""
+    diff = _text_of(files)
+    attempt = workspace.check(diff, reverse=reverse) if diff else Attempt(fits=True, offsets=(), messages=())
+    states = {inventory.state_of(read_move(file)) for file in files if is_gitlink(file)}
+    return replace(attempt, fits=attempt.fits and states <= {"present" if reverse else "missing"})
+
+
+def _apply_fitting(patch: Patch, files: list[FileDiff], workspace: Workspace) -> AppliedPatch:
+    texts = [file for file in files if not is_gitlink(file)]
+    if not texts:
+        return AppliedPatch(name=patch.name, status="clean")
     before = _hash_tree(workspace.tree)
-    attempt = workspace.apply(diff)
+    attempt = workspace.apply(_text_of(texts))
     if not attempt.fits:
         raise ApplyError(f"patch {patch.name} fitted, but git could not apply it", details=attempt.messages)
-    _require_changed(_named(files), before, _hash_tree(workspace.tree), what=f"patch {patch.name}")
-    offsets = tuple(_offset_lines(attempt, files))
+    _require_changed(_named(texts), before, _hash_tree(workspace.tree), what=f"patch {patch.name}")
+    offsets = tuple(_offset_lines(attempt, texts))
     return AppliedPatch(name=patch.name, status="offset" if offsets else "clean", offsets=offsets)
+
+
+def _text_of(files: list[FileDiff]) -> bytes:
+    """Return the diff that git is to read: a submodule's commit is no file's line."""
+    return b"".join(file.raw for file in files if not is_gitlink(file))
 
 
 # --- before ----------------------------------------------------------------------------------------------------
@@ -105,13 +131,6 @@ def _apply_fitting(patch: Patch, files: list[FileDiff], diff: bytes, workspace: 
 def _require_absent(into: Path) -> None:
     if os.path.lexists(into):
         raise ApplyError(f"{into} is there already", hint="remove it, or choose another folder for the patched files")
-
-
-def _require_known(accept_upstream: Collection[str], series: Series) -> None:
-    names = [patch.name for patch in series.patches]
-    for accepted in accept_upstream:
-        if accepted not in names:
-            raise unknown_acceptance(accepted, series.name, names)
 
 
 def _lay_out(series: Series, tree: SourceTree, target: Path) -> None:
@@ -149,20 +168,26 @@ def _read_again(patch: Patch) -> list[FileDiff]:
     return parse_diff(parse_mail(raw, []).diff, [])
 
 
-def _require_room(patch: Patch, files: list[FileDiff], present: frozenset[str]) -> None:
+def _require_room(patch: Patch, files: list[FileDiff], inventory: Inventory) -> None:
     for file in files:
-        if file.kind in ("added", "renamed") and (obstacle := is_in_the_way(file.path, present)):
+        if file.kind in ("added", "renamed") and (obstacle := inventory.obstacle(file.path)):
             raise ApplyError(f"patch {patch.name} adds {file.path}, but the base has {obstacle}")
+        if file.kind == "added" and is_gitlink(file) and GITMODULES not in inventory.after(files).files:
+            raise ApplyError(
+                f"patch {patch.name} adds submodule {file.path}, but no {GITMODULES} says where it comes from",
+                hint=f"add its entry to {GITMODULES} in the same patch, as `git submodule add` does;"
+                " a release wheel has no submodules",
+            )
 
 
-def _require_own_places(patch: Patch, files: list[FileDiff], diff: bytes, workspace: Workspace) -> None:
+def _require_own_places(patch: Patch, files: list[FileDiff], workspace: Workspace) -> None:
     """Refuse a patch that fits at places which may not be its own.
 
     One that fits both ways in a base that has moved on is in there already, and what it fits is a copy.
     """
     _require_trusted(patch, files, workspace.tree, reverse=False)
-    moved_on = [file for file in files if file.is_edit and not _stands_on_own_base(file, workspace.tree)]
-    if moved_on and workspace.check(diff, reverse=True).fits:
+    moved_on = [file for file in _edits(files) if not _stands_on_own_base(file, workspace.tree)]
+    if moved_on and workspace.check(_text_of(files), reverse=True).fits:
         raise ApplyError(
             f"patch {patch.name} is ambiguous: its old lines and its new lines both stand in {moved_on[0].path}",
             hint="see whether upstream has taken the change; if not, give the patch more context (-U10)",
@@ -170,12 +195,15 @@ def _require_own_places(patch: Patch, files: list[FileDiff], diff: bytes, worksp
 
 
 def _require_trusted(patch: Patch, files: list[FileDiff], tree: Path, *, reverse: bool) -> None:
-    for file in files:
-        if file.is_edit:
-            path = file.path if reverse else file.old_path
-            found = find_misplacement(file, (tree / path).read_bytes(), reverse=reverse)
-            if found:
-                raise misplaced(patch, path, found, reverse=reverse)
+    for file in _edits(files):
+        path = file.path if reverse else file.old_path
+        found = find_misplacement(file, (tree / path).read_bytes(), reverse=reverse)
+        if found:
+            raise misplaced(patch, path, found, reverse=reverse)
+
+
+def _edits(files: list[FileDiff]) -> list[FileDiff]:
+    return [file for file in files if file.is_edit and not is_gitlink(file)]
 
 
 def _stands_on_own_base(file: FileDiff, tree: Path) -> bool:
@@ -194,6 +222,10 @@ def _hash_tree(root: Path) -> dict[str, str]:
     return sha256_files(root, tree_signatures(str(root)))
 
 
+def _require_series_changed(series: Series, named: set[str], before: Hashes, after: Hashes) -> None:
+    _require_changed(named, before, after, what=f"series {series.name!r}", why=_undone(series, named, before, after))
+
+
 def _require_changed(named: set[str], before: Hashes, after: Hashes, *, what: str, why: str = "") -> None:
     """Compare trees by hashes: git ends with 0, for one, when it skips files that lie outside its repository."""
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
@@ -210,6 +242,11 @@ def _undone(series: Series, named: set[str], before: Hashes, after: Hashes) -> s
             names = [patch.name for patch in series.patches if any(path in (c.path, c.old_path) for c in patch.changes)]
             return f"{', '.join(names)} cancel each other out there; drop or fold them"
     return ""
+
+
+def _moved_gitlinks(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+    paths = sorted(before.keys() | after.keys())
+    return {path: after.get(path) for path in paths if before.get(path) != after.get(path)}
 
 
 def _changed_files(series: Series, before: Hashes, after: Hashes) -> Iterator[ChangedFile]:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from toolkit.errors import ApplyError
 from toolkit.git import Attempt, Workspace
 from toolkit.model import FetchedBase, Patch
 from toolkit.series.diff import FileDiff, Hunk, split_lines
+from toolkit.series.gitlinks import is_gitlink, read_move
+from toolkit.series.inventory import Inventory, State
 from toolkit.series.place import Misplacement, find_nearest
 
 SHOWN_LINES = 4
 
 REGENERATE = "write the patch again for this base, or drop it if upstream has solved the same in its own way"
 
-State = Literal["missing", "present", "conflict"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Piece:
-    """The smallest part of a patch that git can be asked about: one hunk, or a whole file without hunks to split."""
+    """The smallest part of a patch that can be asked about: one hunk, a file without hunks to split, or a submodule."""
 
     file: FileDiff
     hunk: Hunk | None
@@ -30,7 +29,9 @@ class Piece:
     state: State
 
     def __str__(self) -> str:
-        return f"hunk #{self.number} of {self.file.path}" if self.hunk else self.file.path
+        if self.hunk:
+            return f"hunk #{self.number} of {self.file.path}"
+        return f"submodule {self.file.path}" if is_gitlink(self.file) else self.file.path
 
 
 def explain_failure(
@@ -38,20 +39,22 @@ def explain_failure(
     files: list[FileDiff],
     base: FetchedBase,
     workspace: Workspace,
-    present: frozenset[str],
+    inventory: Inventory,
     attempt: Attempt,
 ) -> ApplyError:
     """Find out why a patch fits neither forwards nor backwards, and say it."""
     failed = f"patch {patch.name} does not apply to {base.component} {base.version}"
-    pieces = list(_ask_about_pieces(files, workspace))
+    pieces = list(_ask_about_pieces(files, workspace, inventory))
     if any(piece.state == "present" for piece in pieces):
         return _partly_present(failed, pieces)
-    absent = list(_absences(files, present))
+    absent = list(_absences(files, inventory))
     if absent:
         return ApplyError(f"{failed}: {absent[0]}", details=absent[1:], hint=REGENERATE)
     first = next((piece for piece in pieces if piece.state == "conflict"), None)
     if first is None:
         return ApplyError(failed, details=attempt.messages, hint=REGENERATE)
+    if is_gitlink(first.file):
+        return ApplyError(f"{failed}: {_submodule_conflict(first.file, inventory)}", hint=REGENERATE)
     if first.hunk is None:
         return ApplyError(f"{failed}: {_whole_file_conflict(first.file)}", details=attempt.messages, hint=REGENERATE)
     return _conflict(failed, first, first.hunk, workspace.tree)
@@ -85,28 +88,21 @@ def unknown_acceptance(accepted: str, series: str, names: Collection[str]) -> Ap
     )
 
 
-def is_in_the_way(path: str, present: frozenset[str]) -> str:
-    """Return what of the base is where a new file is to go, in words, or nothing."""
-    if path in present:
-        return "a file there already"
-    parts = path.split("/")
-    for count in range(1, len(parts)):
-        if (parent := "/".join(parts[:count])) in present:
-            return f"a file {parent}"
-    return "a folder of that name" if any(member.startswith(f"{path}/") for member in present) else ""
-
-
-def _ask_about_pieces(files: list[FileDiff], workspace: Workspace) -> Iterator[Piece]:
+def _ask_about_pieces(files: list[FileDiff], workspace: Workspace, inventory: Inventory) -> Iterator[Piece]:
     for file in files:
+        if is_gitlink(file):
+            yield Piece(file=file, hunk=None, number=1, state=inventory.state_of(read_move(file)))
+            continue
         hunks: Sequence[Hunk | None] = file.hunks if file.is_edit else ()
         for number, hunk in enumerate(hunks or (None,), 1):
             diff = file.with_hunk(hunk) if hunk else file.raw
-            state: State = "conflict"
-            if workspace.check(diff).fits:
-                state = "missing"
-            elif workspace.check(diff, reverse=True).fits:
-                state = "present"
-            yield Piece(file=file, hunk=hunk, number=number, state=state)
+            yield Piece(file=file, hunk=hunk, number=number, state=_ask_git(diff, workspace))
+
+
+def _ask_git(diff: bytes, workspace: Workspace) -> State:
+    if workspace.check(diff).fits:
+        return "missing"
+    return "present" if workspace.check(diff, reverse=True).fits else "conflict"
 
 
 def _partly_present(failed: str, pieces: list[Piece]) -> ApplyError:
@@ -118,13 +114,22 @@ def _partly_present(failed: str, pieces: list[Piece]) -> ApplyError:
     )
 
 
-def _absences(files: list[FileDiff], present: frozenset[str]) -> Iterator[str]:
+def _absences(files: list[FileDiff], inventory: Inventory) -> Iterator[str]:
     for file in files:
-        if file.old_path not in present and (file.kind != "added" or file.old_path != file.path):
-            hint = _did_you_mean(file.old_path, present)
-            yield f"the base has no file {file.old_path}{f'; {hint}' if hint else ''}"
-        elif file.kind in ("added", "renamed") and (obstacle := is_in_the_way(file.path, present)):
+        is_new = file.kind == "added" and file.old_path == file.path
+        if not is_new and not is_gitlink(file) and file.old_path not in inventory.files:
+            yield _absence(file.old_path, inventory)
+        elif file.kind in ("added", "renamed") and (obstacle := inventory.obstacle(file.path)):
             yield f"it adds {file.path}, but the base has {obstacle}"
+
+
+def _absence(path: str, inventory: Inventory) -> str:
+    if path in inventory.gitlinks:
+        return f"{path} is a submodule of the base, not a file; export with `git format-patch --no-renames`"
+    if submodule := inventory.submodule_of(path):
+        return f"{path} lies in submodule {submodule}, whose files are not among the base's own"
+    hint = _did_you_mean(path, inventory.files)
+    return f"the base has no file {path}{f'; {hint}' if hint else ''}"
 
 
 def _did_you_mean(name: str, known: Collection[str]) -> str:
@@ -139,6 +144,15 @@ def _whole_file_conflict(file: FileDiff) -> str:
     if file.binary is not None:
         return f"binary {file.path} is not the file {file.old_blob[:12]} that the patch was made for"
     return f"{file.path} is not the file that the patch {'adds' if file.kind == 'added' else 'deletes'}"
+
+
+def _submodule_conflict(file: FileDiff, inventory: Inventory) -> str:
+    move = read_move(file)
+    recorded = inventory.gitlinks.get(move.path)
+    if recorded is None:
+        hint = _did_you_mean(move.path, inventory.gitlinks)
+        return f"the base has no submodule {move.path}{f'; {hint}' if hint else ''}"
+    return f"the base records submodule {move.path} at {recorded}, expected {move.old or 'none there'}"
 
 
 def _conflict(failed: str, piece: Piece, hunk: Hunk, tree: Path) -> ApplyError:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolkit.files import safe_relative_path, sha256_bytes
-from toolkit.model import FileChange, Patch
+from toolkit.model import FileChange, Part, Patch
 from toolkit.series.diff import FileDiff, parse_diff
+from toolkit.series.gitlinks import gitlink_faults, is_gitlink, is_logged
 from toolkit.series.mail import Mail, is_mangled, parse_mail
 from toolkit.series.parts import classify
 
@@ -21,7 +22,7 @@ FULL_BLOB = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})$")
 BINARY_DATA = re.compile(rb"^(literal|delta) \d+$", re.MULTILINE)
 
 REGULAR_MODES = ("100644", "100755")
-OTHER_MODES = {"120000": "a symlink", "160000": "a submodule"}
+SYMLINK_MODE = "120000"
 
 
 def read_patch(path: Path, number: int) -> tuple[Patch, list[str]]:
@@ -36,7 +37,9 @@ def read_patch(path: Path, number: int) -> tuple[Patch, list[str]]:
     mail = parse_mail(raw, faults)
     faults.extend(_trailer_faults(mail))
     files = parse_diff(mail.diff, faults)
-    if not mail.diff:
+    if is_logged(raw):
+        faults.append("has a submodule's move as a log; export with `git format-patch --submodule=short`")
+    elif not mail.diff:
         faults.append("has no diff")
     faults.extend(fault for file in files for fault in file_faults(file))
     faults.extend(_repeated_paths(files))
@@ -47,6 +50,9 @@ def file_faults(file: FileDiff) -> Iterator[str]:
     """Say what is wrong with a patch's change to one file."""
     for path in dict.fromkeys((file.path, file.old_path)):
         yield from _path_faults(path)
+    if is_gitlink(file):
+        yield from gitlink_faults(file)
+        return
     yield from _mode_faults(file)
     if file.binary is not None:
         yield from _binary_faults(file, file.binary)
@@ -69,10 +75,20 @@ def _make_patch(path: Path, number: int, raw: bytes, mail: Mail, files: list[Fil
         upstream_status="".join(mail.values("Upstream-Status")[:1]),
         witness="".join(mail.values("Witness")[:1]),
         fixes=tuple(mail.values("Fixes")),
-        changes=tuple(
-            FileChange(path=file.path, old_path=file.old_path, kind=file.kind, part=classify(file.path))
-            for file in files
-        ),
+        changes=tuple(_change(file) for file in files),
+    )
+
+
+def _change(file: FileDiff) -> FileChange:
+    """Describe a change; a file that is renamed out of the native part is a native change too."""
+    parts: set[Part] = {classify(file.path)} | ({classify(file.old_path)} if file.kind == "renamed" else set())
+    native = is_gitlink(file) or "native" in parts
+    return FileChange(
+        path=file.path,
+        old_path=file.old_path,
+        kind=file.kind,
+        part="native" if native else classify(file.path),
+        is_gitlink=is_gitlink(file),
     )
 
 
@@ -124,7 +140,7 @@ def _path_faults(path: str) -> Iterator[str]:
 def _mode_faults(file: FileDiff) -> Iterator[str]:
     for mode in dict.fromkeys((file.old_mode, file.new_mode)):
         if mode and mode not in REGULAR_MODES:
-            kind = OTHER_MODES.get(mode, f"mode {mode}")
+            kind = "a symlink" if mode == SYMLINK_MODE else f"mode {mode}"
             yield f"{file.path} is {kind}; only regular files can be patched"
     if file.old_mode and file.new_mode and file.old_mode != file.new_mode:
         yield f"changes the mode of {file.path} from {file.old_mode} to {file.new_mode}; a wheel would not carry that"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,26 +12,18 @@ from msgspec import Meta
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version as ParsedVersion
 
-from toolkit.errors import FetchError, HashMismatchError, LockError, SourceError, StoreError
-from toolkit.files import copy_hashed, remove_tree, sha256_file
-from toolkit.model import Contract, FetchedBase, Progress, SourceTree, Target
-from toolkit.platforms import accepts_any, accepts_wheel
-from toolkit.registry import NoWheel, PublishedWheel, download_wheel, find_wheel, require_pip
-from toolkit.schema import Platform, PythonTag, Sha256, Version
+from toolkit.artifacts import obtain_wheel_file
+from toolkit.errors import LockError
+from toolkit.model import Contract, FetchedBase, Form, Interpreter, Progress, Requirement, SourceTree, Target
+from toolkit.platforms import accepts_wheel
+from toolkit.registry import NoWheel, PublishedWheel, find_wheel, require_pip
+from toolkit.schema import Distribution, Platform, PythonTag, Sha256, Version
 from toolkit.store import Store
-from toolkit.wheels.archive import open_wheel
-
-log = logging.getLogger(__name__)
+from toolkit.wheels.layout import lay_out_wheel
 
 KIND = "wheel"
-STORE_KIND = "base"
+FORM: Form = "wheel"
 PIPS_AT_ONCE = 4
-MISNAMED = "the registry's file is misnamed: do not use it"
-
-Distribution = Annotated[
-    str,
-    Meta(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z", title="a distribution's name", examples=["torch_npu"]),
-]
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,39 +118,30 @@ def resolve(
     )
 
 
-def artifact_digest(locked: Locked, target: Target) -> str:
+def artifact_digest(
+    locked: Locked, target: Target, *, interpreter: Interpreter | None = None, env: Mapping[str, str] | None = None
+) -> str:
     """Return the sha256 of the target's wheel; LockError names the targets that the lock has."""
     return _find_artifact(locked, target).sha256
 
 
 def fetch(
     locked: Locked, *, component: str, target: Target, store: Store, offline: bool, env: Mapping[str, str],
-    progress: Progress | None = None,
+    interpreter: Interpreter | None = None, progress: Progress | None = None,
 ) -> FetchedBase:  # fmt: skip
-    """Return the target's wheel in the store, downloaded if need be, its bytes hashed either way.
-
-    A damaged entry is dropped and fetched again with a warning; offline it is a StoreError. Raises FetchError where
-    the wheel cannot be had, HashMismatchError for other bytes, SourceError for a file that is not the locked wheel.
-    """
+    """Return the target's wheel in the store; see `toolkit.artifacts.obtain_wheel_file`."""
     artifact = _find_artifact(locked, target)
-    entry = store.find(STORE_KIND, artifact.sha256)
-    if entry is not None and not _is_whole(entry, artifact):
-        _drop_damaged(entry, artifact, component, store, offline)
-        entry = None
-    if entry is None and offline:
-        raise FetchError(
-            f"{component}: {artifact.file} is not in the store at {store.root}, and offline nothing is downloaded",
-            hint="bring it with `toolkit cache import FILE`, or run once without --offline",
-        )
-    if entry is None:
-        entry = store.obtain(
-            STORE_KIND, artifact.sha256, lambda folder: _download(locked, artifact, folder, env, progress)
-        )
+    pinned = Requirement(
+        distribution=locked.distribution, version=locked.version, file=artifact.file, sha256=artifact.sha256
+    )
+    path = obtain_wheel_file(
+        pinned, component=component, target=target, store=store, offline=offline, env=env, progress=progress
+    )
     return FetchedBase(
         component=component,
         kind=KIND,
         digest=artifact.sha256,
-        path=entry / artifact.file,
+        path=path,
         file=artifact.file,
         distribution=locked.distribution,
         version=locked.version,
@@ -169,11 +151,7 @@ def fetch(
 
 def lay_out(base: FetchedBase, paths: Collection[str], into: Path) -> SourceTree:
     """Write those of `paths` that the wheel has below `into`; raise SourceError for an unsafe or damaged wheel."""
-    into.mkdir(parents=True, exist_ok=True)
-    with open_wheel(base.path) as wheel:
-        members = frozenset(wheel.members)
-        wheel.extract(sorted(members.intersection(paths)), into)
-    return SourceTree(base=base, root=into, members=members)
+    return lay_out_wheel(base, paths, into)
 
 
 def _find_artifact(locked: Locked, target: Target) -> Artifact:
@@ -197,52 +175,3 @@ def _list_targets(targets: Iterable[Target]) -> str:
 
 def _lock_artifact(target: Target, wheel: PublishedWheel) -> Artifact:
     return Artifact(file=wheel.file, sha256=wheel.sha256, python_tag=target.python_tag, platform=target.platform)
-
-
-def _is_whole(entry: Path, artifact: Artifact) -> bool:
-    path = entry / artifact.file
-    return path.is_file() and sha256_file(path) == artifact.sha256
-
-
-def _drop_damaged(entry: Path, artifact: Artifact, component: str, store: Store, offline: bool) -> None:
-    if offline:
-        raise StoreError(
-            f"{component}: store entry {entry} is damaged: {artifact.file} is missing or has other bytes",
-            hint="remove that folder, then `toolkit cache import FILE`, or run once without --offline",
-        )
-    log.warning("%s: store entry %s is damaged; fetching it again", component, entry)
-    store.discard(STORE_KIND, artifact.sha256, unless=lambda path: _is_whole(path, artifact))
-
-
-def _download(
-    locked: Locked, artifact: Artifact, folder: Path, env: Mapping[str, str], progress: Progress | None
-) -> None:
-    """Fill a store entry that is being made; what raises leaves no entry."""
-    scratch = folder / "download"
-    scratch.mkdir()
-    wanted = PublishedWheel(file=artifact.file, sha256=artifact.sha256)
-    arrived = download_wheel(
-        locked.distribution, locked.version, wanted, _target_of(artifact),
-        pip=require_pip(env), into=scratch, env=env, progress=progress,
-    )  # fmt: skip
-    with arrived.open("rb") as stream:
-        actual, _ = copy_hashed(stream, folder / artifact.file)
-    if actual != artifact.sha256:
-        raise HashMismatchError(
-            what=artifact.file, expected=artifact.sha256, actual=actual, origin="the registry, through pip"
-        )
-    remove_tree(scratch)
-    _require_locked_wheel(folder / artifact.file, locked, _target_of(artifact))
-
-
-def _require_locked_wheel(path: Path, locked: Locked, target: Target) -> None:
-    """Raise SourceError where a wheel's own metadata says something else than its name."""
-    with open_wheel(path) as wheel:
-        inside = wheel.metadata
-    if canonicalize_name(inside.name) != canonicalize_name(locked.distribution) or (
-        ParsedVersion(inside.version) != ParsedVersion(locked.version)
-    ):
-        raise SourceError(f"{path.name} is {inside.name} {inside.version}, expected {locked.identity}", hint=MISNAMED)
-    if not accepts_any(inside.tags, python_tag=target.python_tag, platform=target.platform):
-        tags = ", ".join(inside.tags) or "nothing"
-        raise SourceError(f"{path.name} is for {tags} by its WHEEL file, expected {target}", hint=MISNAMED)

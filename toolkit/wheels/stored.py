@@ -13,7 +13,7 @@ import msgspec
 
 from toolkit.errors import StoreError
 from toolkit.files import sha256_file
-from toolkit.model import AppliedPatch, Key, Wheel, make_key
+from toolkit.model import AppliedPatch, BuildFacts, Key, Wheel, make_key
 
 RECORD_FILE = "wheel.json"
 SCHEMA = 1
@@ -43,6 +43,7 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     key: Key
     applied: tuple[AppliedPatch, ...]
     findings: tuple[str, ...]
+    built: BuildFacts | None = None
 
 
 def write_wheel_record(stored: StoredWheel, folder: Path) -> None:
@@ -60,6 +61,7 @@ def write_wheel_record(stored: StoredWheel, folder: Path) -> None:
         key=stored.key,
         applied=stored.applied,
         findings=stored.findings,
+        built=wheel.built,
     )
     (folder / RECORD_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
@@ -102,6 +104,7 @@ def _wheel(record: _Record, folder: Path) -> Wheel:
         sha256=record.sha256,
         key=record.key.digest,
         patches=record.patches,
+        built=record.built,
     )
 
 

@@ -15,14 +15,20 @@ import contextlib
 import importlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from verify import graphs, host
 from verify.contract import Outcome, Request, broke, failed, passed
 from verify.graphs import Graph
-from verify.launches import needed_inputs, overwritten_before_read, read_launches
+from verify.launches import (
+    UnreadableLaunchError,
+    learn_operations,
+    needed_inputs,
+    overwritten_before_read,
+    read_launches,
+)
 
 KERNEL = re.compile(r"^\s*@dvm\.kernel\(ktype='([^']+)'", re.MULTILINE)
 TOLERANCE = 1e-3
@@ -30,12 +36,16 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Run:
-    """What one compiled graph did: its kernels' types, its launches in words, and the inputs it lost, with reasons."""
+    """What one compiled graph did: its kernels' types, its launches in words, and the inputs it lost, with reasons.
+
+    `unjudged` says why its launches do not tell which inputs those are; it is "" where they do.
+    """
 
     graph: str
     kernels: tuple[str, ...]
     launches: tuple[str, ...]
     lost: Mapping[str, str]
+    unjudged: str = ""
 
 
 def check(request: Request) -> Outcome:
@@ -47,11 +57,11 @@ def check(request: Request) -> Outcome:
 
 
 def judge_runs(runs: Sequence[Run], launches_expected: bool) -> Outcome:
-    """Judge by the lost inputs, and the counter-example by its kernels; what shows neither is no verdict."""
-    evidence = {
-        run.graph: {"kernels": list(run.kernels), "launches": list(run.launches), "lost": dict(run.lost)}
-        for run in runs
-    }
+    """Judge by the lost inputs, and the counter-example by its kernels; what shows neither is no verdict.
+
+    One lost input is the fault, whatever cannot be judged beside it; to be without it, every graph must be judged.
+    """
+    evidence = {run.graph: asdict(run) for run in runs}
     for run in runs:
         if not run.kernels or (launches_expected and not run.launches):
             return broke(
@@ -61,6 +71,9 @@ def judge_runs(runs: Sequence[Run], launches_expected: bool) -> Outcome:
     lost = [f"{run.graph} loses {name} ({reason})" for run in runs for name, reason in run.lost.items()]
     if lost:
         return failed("; ".join(lost), **evidence)
+    unjudged = [f"{run.graph}: {run.unjudged}" for run in runs if run.unjudged]
+    if unjudged:
+        return broke("; ".join(unjudged), **evidence)
     plain = next(run for run in runs if run.graph == graphs.PLAIN_SUM.name)
     if plain.kernels != ("spec",):
         return failed(
@@ -79,14 +92,19 @@ def _run_graph(graph: Graph, request: Request) -> Run:
     compiled = torch.compile(graph.function)
     with host.generated_code() as sources, _loaded_modules() as modules, _recorded(request.runtime) as lines:
         result = compiled(*used.values())
-    _keep_evidence(request.scratch / f"aliased-reduction-{graph.name}", sources, modules)
-    if request.runtime == "host":
-        ranges = {name: (tensor.data_ptr(), tensor.nbytes) for name, tensor in used.items()}
-        launches = read_launches(lines, ranges)
-        lost = overwritten_before_read(launches, needed_inputs(graph.function, given))
-    else:
-        launches, lost = [], _compare_numbers(graph, given, {**used, "the result": result})
-    return Run(graph.name, tuple(KERNEL.findall("\n".join(sources))), tuple(map(str, launches)), lost)
+    kernels = _find_kernels(modules)
+    _keep_evidence(request.scratch / f"aliased-reduction-{graph.name}", sources, kernels)
+    types = tuple(KERNEL.findall("\n".join(sources)))
+    if request.runtime != "host":
+        return Run(graph.name, types, (), _compare_numbers(graph, given, {**used, "the result": result}))
+    ranges = {name: (tensor.data_ptr(), tensor.nbytes) for name, tensor in used.items()}
+    operations = learn_operations(lines, [kernel.das() for kernel in kernels.values()])
+    launches = read_launches(lines, ranges, operations)
+    told = tuple(map(str, launches))
+    try:
+        return Run(graph.name, types, told, overwritten_before_read(launches, needed_inputs(graph.function, given)))
+    except UnreadableLaunchError as fault:
+        return Run(graph.name, types, told, {}, unjudged=str(fault))
 
 
 def _recorded(runtime: str) -> contextlib.AbstractContextManager[list[str]]:
@@ -124,10 +142,15 @@ def _loaded_modules() -> Iterator[list[Any]]:
         cache.load_by_key_path = load
 
 
-def _keep_evidence(stem: Path, sources: Sequence[str], modules: Sequence[Any]) -> None:
-    """Keep the generated code and, of each DVM kernel that it defines, the stages and the disassembly."""
+def _find_kernels(modules: Sequence[Any]) -> dict[str, Any]:
+    """Return the DVM kernels that generated code defines, by name."""
     named = [(name, value) for module in modules for name, value in vars(module).items() if hasattr(value, "kobj")]
     kernels = {id(value): (name, value.kobj) for name, value in named}  # generated code names each one twice
-    listings = [f"{name}\n{kernel.dump()}\n{kernel.das()}" for name, kernel in kernels.values()]
+    return dict(kernels.values())
+
+
+def _keep_evidence(stem: Path, sources: Sequence[str], kernels: Mapping[str, Any]) -> None:
+    """Keep the generated code and, of each DVM kernel that it defines, the stages and the disassembly."""
+    listings = [f"{name}\n{kernel.dump()}\n{kernel.das()}" for name, kernel in kernels.items()]
     stem.with_suffix(".py").write_text("\n".join(sources), encoding="utf-8")
     stem.with_suffix(".das").write_text("\n".join(listings), encoding="utf-8")

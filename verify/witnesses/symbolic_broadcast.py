@@ -8,19 +8,22 @@ ever; what they are to give is asked of eager.
 
 torch_npu has the same code twice. The DVM backend's copy is compiled here. The other is reached on the Triton backend
 with INDUCTOR_ASCEND_DUMP_FX_GRAPH set, both of which are fixed when torch_npu's inductor package is imported, so it is
-compiled in a child process, `python -m verify.witnesses.symbolic_broadcast`, and no further than its code. Where
-triton-ascend is not installed that copy cannot even be imported, and the outcome says that it was left out.
+compiled in a child process, `python -m verify.witnesses.symbolic_broadcast`, and judged by whether it lowers: the
+Triton backend of torch_npu 2.12 has no tiling for a size that is not known (`TypeError: cannot determine truth value
+of Relational: u0 + ... >= 40`), and no lowering for the assertion that such a size is not negative. Where triton-ascend
+is not installed that copy cannot even be imported, and the outcome says that it was left out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -42,8 +45,8 @@ SIZES = 8
 class Attempt:
     """What compiling one graph came to.
 
-    `lowered` says that code was generated, `error` what was raised, then or before, and `wrong` in what the result
-    differs; they are "" where there is nothing to say.
+    `lowered` says that code was generated, or, of the Triton backend's copy, that generating it began; `error` what was
+    raised, whenever, and `wrong` in what the result differs. They are "" where there is nothing to say.
     """
 
     graph: str
@@ -83,11 +86,12 @@ def _quote_fault(error: str) -> str:
     return ", ".join(match.group() for match in found if match)
 
 
-def _compile_data_dependent(backend: str) -> list[Attempt]:
+def _compile_data_dependent(backend: str, *, whole: bool = True) -> list[Attempt]:
     torch = importlib.import_module("torch")
     torch._dynamo.config.capture_scalar_outputs = True
     sizes = torch.full((SIZES,), 2).npu()
-    return [_compile(f"{backend}, {graph.__name__}", graph, [sizes]) for graph in (equal_sums, expanded_sum)]
+    graphs = (equal_sums, expanded_sum)
+    return [_compile(f"{backend}, {graph.__name__}", graph, [sizes], whole=whole) for graph in graphs]
 
 
 def _compile_ordinary(backend: str) -> list[Attempt]:
@@ -106,11 +110,14 @@ def _compile_ordinary(backend: str) -> list[Attempt]:
     ]
 
 
-def _compile(name: str, graph: Callable[..., Any], tensors: Sequence[Any], dynamic: bool | None = None) -> Attempt:
+def _compile(
+    name: str, graph: Callable[..., Any], tensors: Sequence[Any], *, dynamic: bool | None = None, whole: bool = True
+) -> Attempt:
+    """Compile and call one graph; with `whole`, it counts as lowered when its code is written, else before that."""
     torch = importlib.import_module("torch")
     torch._dynamo.reset()
     error, wrong = "", ""
-    with host.generated_code() as sources:
+    with host.generated_code() as sources, _lowered_graphs() as lowered:
         try:
             found = tuple(torch.compile(graph, dynamic=dynamic)(*tensors).shape)
         except Exception as fault:  # whichever it is, judge() looks at its words
@@ -118,7 +125,25 @@ def _compile(name: str, graph: Callable[..., Any], tensors: Sequence[Any], dynam
         else:
             expected = tuple(graph(*(tensor.cpu() for tensor in tensors)).shape)
             wrong = f"gives shape {found}, expected {expected}" if found != expected else ""
-    return Attempt(name, bool(sources), error, wrong)
+    return Attempt(name, bool(sources if whole else lowered), error, wrong)
+
+
+@contextlib.contextmanager
+def _lowered_graphs() -> Iterator[list[Any]]:
+    """Collect the graphs that Inductor has lowered and goes on to generate code for."""
+    graph_lowering = importlib.import_module("torch._inductor.compile_fx").GraphLowering
+    graphs: list[Any] = []
+    generate = graph_lowering.compile_to_module
+
+    def keep(graph: Any) -> Any:
+        graphs.append(graph)
+        return generate(graph)
+
+    graph_lowering.compile_to_module = keep
+    try:
+        yield graphs
+    finally:
+        graph_lowering.compile_to_module = generate
 
 
 def _compile_in_child(request: Request) -> list[Attempt]:
@@ -135,8 +160,9 @@ def _answer_parent(runtime: str, answer: Path) -> None:
     if runtime == "host":
         triton_host.install_driver()
     host.load_backend("default")
+    importlib.import_module("torch._dynamo").config.do_not_emit_runtime_asserts = True
     with triton_host.code_only():
-        attempts = _compile_data_dependent("fx")
+        attempts = _compile_data_dependent("fx", whole=False)
     answer.write_text(json.dumps([asdict(attempt) for attempt in attempts]), encoding="utf-8")
 
 

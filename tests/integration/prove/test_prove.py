@@ -220,10 +220,11 @@ def test_the_request_names_each_sides_own_site_and_version(
     shared = {"checks": ["tell"], "runtime": "host", "expect": expect, "can_load": True, "time_limit": 19.0}
     assert without_scratch(base) == {
         **shared, "side": "base", "site": str(base_site), "manifest": None, "packages": [{**package, "version": "1.0"}],
+        "overlay": None,
     }  # fmt: skip
     assert without_scratch(patched) == {
         **shared, "side": "overlay", "site": str(overlay.site), "manifest": str(overlay.manifest),
-        "packages": [{**package, "version": "1.0+p1.k0"}],
+        "packages": [{**package, "version": "1.0+p1.k0"}], "overlay": str(overlay.root),
     }  # fmt: skip
 
 

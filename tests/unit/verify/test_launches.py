@@ -12,19 +12,28 @@ from verify.launches import (
     Access,
     Launch,
     UnreadableLaunchError,
+    learn_operations,
     overwritten_before_read,
     read_launches,
     split_instructions,
 )
 
 RECORDED = {case["name"]: case for case in json.loads(Path(__file__).with_name("recorded_launches.json").read_text())}
+OPERATIONS_OF_2_13: dict[int, Any] = {
+    0x1922: "load",
+    0x1923: "load",
+    0x1A80: "store",
+    0x3CF0: "store",
+    0x1AF9: "atomic",
+}
 READABLE = [name for name in RECORDED if name != "matmul"]
 
 
 def decode(name: str, **changes: Any) -> list[Launch]:
     case = RECORDED[name]
     lines = [json.dumps({**record, **changes}) for record in case["records"]]
-    return read_launches(lines, {tensor: (start, size) for tensor, (start, size) in case["tensors"].items()})
+    tensors = {tensor: (start, size) for tensor, (start, size) in case["tensors"].items()}
+    return read_launches(lines, tensors, OPERATIONS_OF_2_13)
 
 
 def launch(*accesses: str) -> Launch:
@@ -123,7 +132,7 @@ def test_a_kernel_with_matrix_multiplication_stays_unread() -> None:
 def test_an_unknown_operation_with_an_address_is_unknown() -> None:
     words = ["0", "10000000400", "777700000000003c", "1", "7f0000000010", "0"]
     record = {"kind": "launch", "function": None, "blocks": 1, "args": words, "allocations": []}
-    (found,) = read_launches([json.dumps(record)], {"a": (0x7F0000000000, 32)})
+    (found,) = read_launches([json.dumps(record)], {"a": (0x7F0000000000, 32)}, OPERATIONS_OF_2_13)
     assert found.accesses == (Access("unknown", 0x7F0000000010, "a"),)
 
 
@@ -143,4 +152,48 @@ def test_words_of_another_form_are_refused(words: list[int]) -> None:
 
 
 def test_fills_and_copies_are_skipped() -> None:
-    assert read_launches(['{"kind": "memset", "n": 0}', "", '{"kind": "memcpy", "n": 1}'], {}) == []
+    assert read_launches(['{"kind": "memset", "n": 0}', "", '{"kind": "memcpy", "n": 1}'], {}, {}) == []
+
+
+LISTING = """\
+// target=0, block_dim=1, ffts_addr=0
+vmain.aiv(body_tile=1, tail_tile_diff=0) {
+  0: load.u8.4x1 0x200, 0x7f0000000010 //tile_stride(4), pad_size(28), iter_tail(4)
+      {load, load_simd_sync(set, 0), simd_load_sync(wait, 0) }
+  1: Divs.fp32.8 0x260, 0x200, 32768
+      {simd, load_simd_sync(wait, 0) }
+  2: store_atomic.u8.4x1 0x7f0000000020, 0x260 //tile_stride(4), iter_tail(4), pad_size(28)
+      {store, simd_store_sync(wait, 0) }
+}
+"""
+LOAD, DIVIDE, ATOMIC = (0x59E0 << 48) + 0x3C, (0xD4FC << 48) + 0x101, (0x7248 << 48) + 0x3C
+
+
+def launched(*, source: int = 0x7F0000000010, header: int = 0x900) -> str:
+    words = [0, header, LOAD, 0x200, source, DIVIDE, 0x260, ATOMIC, 0x260, 0x7F0000000020, 0]
+    live = {"base": "7f0000000000", "size": 64}
+    record = {"kind": "launch", "function": "f", "blocks": 1, "args": [f"{word:x}" for word in words]}
+    return json.dumps({**record, "allocations": [live]})
+
+
+class TestLearningOperations:
+    def test_numbers_take_the_meaning_of_the_listed_names(self) -> None:
+        assert learn_operations([launched()], [LISTING]) == {0x59E0: "load", 0xD4FC: "unknown", 0x7248: "atomic"}
+
+    def test_what_was_learnt_decodes_the_launch(self) -> None:
+        operations = learn_operations([launched()], [LISTING])
+        (found,) = read_launches([launched()], {"a": (0x7F0000000010, 4)}, operations)
+        assert str(found) == "1 blocks: load a, atomic temporary"
+
+    def test_a_listing_of_other_addresses_teaches_nothing(self) -> None:
+        assert learn_operations([launched(source=0x7F0000000030)], [LISTING]) == {}
+
+    def test_a_listing_of_another_length_teaches_nothing(self) -> None:
+        assert learn_operations([launched()], [LISTING.replace("  1: Divs", "  Divs")]) == {}
+
+    def test_a_number_with_two_names_is_left_out(self) -> None:
+        other = LISTING.replace("load.u8", "store.u8")
+        assert learn_operations([launched()], [LISTING, other]) == {0xD4FC: "unknown", 0x7248: "atomic"}
+
+    def test_a_launch_of_unknown_form_teaches_nothing(self) -> None:
+        assert learn_operations([launched(header=0x90A)], [LISTING, "vmain.aiv() {\n}\n"]) == {}

@@ -1,21 +1,14 @@
-"""Talking to git without the caller's repositories, variables or configuration."""
+"""A throwaway repository to try diffs in, without the caller's repositories, variables or configuration."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.series_cases import edit_diff
 from toolkit.errors import CommandError
-from toolkit.git import HunkOffset, Workspace, git_version, isolated_environment
-
-
-def test_the_version_is_gits_own() -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", git_version())
+from toolkit.git import HunkOffset, Workspace, isolated_environment
 
 
 def test_a_child_gets_a_composed_environment(tmp_path: Path) -> None:
@@ -122,35 +115,3 @@ def test_a_failing_git_is_a_command_error(tmp_path: Path, monkeypatch: pytest.Mo
     assert raised.value.message == f"`git {command}` ended with exit code 3"
     assert raised.value.details == ("broken",)
     assert not (tmp_path / "work").exists()
-
-
-@pytest.mark.parametrize("code", ["git.git_version()", "git.Workspace(Path('work')).__enter__()"])
-def test_a_machine_without_git_is_told_what_to_install(tmp_path: Path, code: str) -> None:
-    program = (
-        "from pathlib import Path; from toolkit import git, errors\n"
-        f"try:\n    {code}\nexcept errors.CommandError as e:\n    print(e.message, '|', e.hint)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True,
-        env={"PATH": str(tmp_path), "PYTHONPATH": str(Path.cwd())},
-    )  # fmt: skip
-    assert done.stdout == (
-        "git cannot be started: there is none on PATH | install git (for example `apt-get install git`) and try again\n"
-    )
-
-
-def test_a_git_that_gitpython_cannot_use_is_a_clear_error(tmp_path: Path) -> None:
-    program = (
-        "from toolkit import git, errors\n"
-        "try:\n    git.git_version()\nexcept errors.CommandError as e:\n    print(e.message, '|', e.hint)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=Path.cwd(), check=True, capture_output=True, text=True,
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_PYTHON_GIT_EXECUTABLE": str(tmp_path / "no-git")},
-    )  # fmt: skip
-    # What stands between is GitPython's own wording.
-    assert done.stdout.startswith("git cannot be used: ")
-    assert done.stdout.endswith(
-        "Bad git executable. |"
-        " see that `git --version` works, and unset GIT_PYTHON_GIT_EXECUTABLE and GIT_PYTHON_REFRESH\n"
-    )

@@ -1,0 +1,3 @@
+#pragma once
+
+#define SAMPLE_HEADERS_RELEASE 1

@@ -1,0 +1,2 @@
+@echo off
+python setup.py build bdist_wheel

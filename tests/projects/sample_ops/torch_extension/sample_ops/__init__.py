@@ -1,0 +1,1 @@
+"""Operators for tensors, described by their shapes."""

@@ -1,0 +1,88 @@
+"""What a build's environment holds, and who wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.wheels import CP311
+from toolkit.build.variables import compose_variables, named_paths
+from toolkit.build.workroom import Workroom
+from toolkit.model import BuildSpec, BuildTree, FetchedBase
+
+ROOM = Workroom(root=Path("/srv/work"))
+CALLER = {"PATH": "/caller/bin", "HOME": "/home/user", "SECRET": "s3cret", "CANN": "/opt/cann", "LANG": "de_DE"}
+FLAG = "-ffile-prefix-map=/srv/work/tree=/usr/src/part"
+
+
+def spec(env: Mapping[str, str] | None = None, pass_env: tuple[str, ...] = ()) -> BuildSpec:
+    return BuildSpec(backend="setup.py", requirements=(), env=env or {}, pass_env=pass_env)
+
+
+def tree(root: str = "/srv/work/tree") -> BuildTree:
+    base = FetchedBase(
+        component="part", kind="git", digest="d", path=Path("/srv/repository"), file="", distribution="", version="",
+        target=CP311, epoch=1_750_000_000,
+    )  # fmt: skip
+    return BuildTree(base=base, root=Path(root), digest="t", native_digest="n")
+
+
+def compose(asked: BuildSpec, root: str = "/srv/work/tree") -> dict[str, str]:
+    return compose_variables(
+        asked, tree(root), ROOM, environment=Path("/srv/env"), temporary=ROOM.tmp, jobs=3, caller=CALLER
+    )
+
+
+def test_an_environment_is_the_same_for_every_caller() -> None:
+    assert compose(spec()) == {
+        "PATH": "/srv/env/bin:/usr/local/bin:/usr/bin:/bin",
+        "HOME": "/srv/work/home",
+        "TMPDIR": "/srv/work/tmp",
+        "VIRTUAL_ENV": "/srv/env",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "SOURCE_DATE_EPOCH": "1750000000",
+        "MAX_JOBS": "3",
+        "CMAKE_BUILD_PARALLEL_LEVEL": "3",
+        "PYTHONHASHSEED": "0",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CEILING_DIRECTORIES": "/srv/work",
+        "CFLAGS": FLAG,
+        "CXXFLAGS": FLAG,
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "value"),
+    [
+        pytest.param(spec({"MAX_JOBS": "1"}), "MAX_JOBS", "1", id="the recipe wins"),
+        pytest.param(spec(pass_env=("CANN",)), "CANN", "/opt/cann", id="passed on"),
+        pytest.param(spec({"CANN": "/mine"}, ("CANN",)), "CANN", "/mine", id="set wins over passed on"),
+        pytest.param(spec({"CFLAGS": "-O1"}), "CFLAGS", f"-O1 {FLAG}", id="flags are added to"),
+        pytest.param(spec({"HOME": "/mine"}, ("HOME",)), "HOME", "/srv/work/home", id="the home stays private"),
+        pytest.param(spec({"TMPDIR": "/mine"}), "TMPDIR", "/srv/work/tmp", id="so does the temporary folder"),
+        pytest.param(spec(pass_env=("PATH",)), "PATH", "/srv/env/bin:/caller/bin", id="PATH comes behind"),
+    ],
+)
+def test_who_wins(asked: BuildSpec, name: str, value: str) -> None:
+    assert compose(asked)[name] == value
+
+
+def test_what_the_caller_does_not_have_is_left_out() -> None:
+    assert "MISSING" not in compose(spec(pass_env=("MISSING",)))
+
+
+def test_a_folder_with_a_space_in_its_name_can_stand_in_flags() -> None:
+    assert compose(spec(), "/srv/my work/tree")["CFLAGS"] == "'-ffile-prefix-map=/srv/my work/tree=/usr/src/part'"
+
+
+def test_named_paths_are_those_that_the_recipe_means() -> None:
+    asked = spec({"LIBS": "/opt/a:/opt/b", "NAME": "x"}, ("CANN", "HOME", "MISSING"))
+
+    assert sorted(named_paths(asked, CALLER)) == [Path("/opt/a"), Path("/opt/b"), Path("/opt/cann")]

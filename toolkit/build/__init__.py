@@ -1,0 +1,28 @@
+"""From a source tree to a wheel: the environment that a build stands on, and the build itself.
+
+environment = obtain_environment(spec.requirements, …)  ->  build_wheel(tree, spec, environment=environment, …)
+"""
+
+from __future__ import annotations
+
+from toolkit.build.compilers import compiler_identity
+from toolkit.build.drivers import compiler_digest, compiler_drivers
+from toolkit.build.environment import obtain_environment
+from toolkit.build.jobs import choose_jobs
+from toolkit.build.make import BuiltWheel, build_wheel
+from toolkit.build.workroom import shell_command
+
+__all__ = [
+    "LOGIC_VERSION",
+    "BuiltWheel",
+    "build_wheel",
+    "choose_jobs",
+    "compiler_digest",
+    "compiler_drivers",
+    "compiler_identity",
+    "obtain_environment",
+    "shell_command",
+]
+
+LOGIC_VERSION = "1"
+"""Part of every native wheel's key: raise it when the same inputs would be built to other bytes."""
