@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from toolkit import build, lock, overlay, prove, recipe, repack, series, sources, sysroot, target
+from toolkit import build, inputs, lock, prove, recipe, series, sources, sysroot, target
 from toolkit.current import RecipeFolder, recipe_folder
 from toolkit.errors import ContractMismatchError, LockError, SeriesError
 from toolkit.files import sha256_file
@@ -127,14 +127,14 @@ def make_plan(
         can_load=can_load,
         components=parts,
         absent=tuple(part.component.name for part in planned if part not in parts),
-        key=make_key(_overlay_inputs(wanted, chosen, parts)),
+        key=make_key(inputs.overlay_inputs(wanted, chosen, {part.component.name: part.key for part in parts})),
         folder=recipe_folder(project, wanted.name, other_target=None if can_load else str(chosen)),
         trace=record_trace(
             files=(
                 *_input_files(wanted, locked, parts, project),
                 *found.files,
                 *(path for files, _ in watched for path in files),
-                *(path for part in parts if part.spec for path in _compilers(part.spec, environ)),
+                *(path for part in parts if part.spec for path in build.compiler_drivers(part.spec, environ).values()),
             ),
             folders=(
                 *(path for _, folders in watched for path in folders),
@@ -233,17 +233,17 @@ def _plan_component(part: Component, locked: Lock, ground: _Ground, project: Pro
     source = sources.available_sources()[entry.base.kind]
     patches = read_series(project, part)
     spec = _build_spec(part, entry.base, source, ground)
-    built = tuple(_build_inputs(spec, ground)) if spec else ()
+    built = tuple(inputs.build_inputs(spec, ground.interpreter, ground.target, ground.environ)) if spec else ()
     digest = source.artifact_digest(entry.base, ground.target, interpreter=ground.interpreter, env=ground.environ)
-    common = (*_component_inputs(part, f"{entry.base.kind}:{digest}", ground.target), *built)
+    common = (*inputs.component_inputs(part, f"{entry.base.kind}:{digest}", ground.target), *built)
     return PlannedComponent(
         component=part,
         locked=entry.base,
         source=source,
         digest=digest,
         series=patches,
-        key=make_key([*common, *_series_inputs(part, patches)]),
-        base_key=make_key([*common, *_series_inputs(replace(part, accept_upstream=()), NO_SERIES)]),
+        key=make_key([*common, *inputs.series_inputs(part, patches)]),
+        base_key=make_key([*common, *inputs.series_inputs(replace(part, accept_upstream=()), NO_SERIES)]),
         spec=spec,
         build_inputs=built,
     )
@@ -260,56 +260,6 @@ def _build_spec(part: Component, locked: LockedBase, source: sources.Source, gro
             hint="build there, or use a recipe whose bases are release wheels",
         )
     return cast(sources.TreeSource, source).build_spec(part.base, locked, ground.target)
-
-
-def _compilers(spec: BuildSpec, environ: Mapping[str, str]) -> list[Path]:
-    return list(build.compiler_drivers(spec, environ).values())
-
-
-def _build_inputs(spec: BuildSpec, ground: _Ground) -> Iterator[tuple[str, str]]:
-    """List what decides, beside the tree, what a build makes."""
-    yield "build/backend", spec.backend
-    yield "build/subfolder", spec.subfolder
-    yield "build/python", f"{ground.interpreter.version} {ground.target}"
-    yield "build/compiler", build.compiler_digest(spec, ground.environ)
-    for requirement in spec.requirements:
-        yield f"build/requirement/{requirement.distribution}", f"{requirement.file} {requirement.sha256}"
-    for name, value in spec.env.items():
-        yield f"build/env/{name}", value
-    for name in spec.pass_env:
-        yield f"build/pass_env/{name}", ground.environ.get(name, "(not set)")
-    yield "logic/build", build.LOGIC_VERSION
-
-
-def _component_inputs(part: Component, base: str, chosen: Target) -> Iterator[tuple[str, str]]:
-    yield "component", part.name
-    yield "import_name", part.import_name
-    yield "base", base
-    yield "python_tag", chosen.python_tag
-    yield "platform", chosen.platform
-    yield "logic/repack", repack.LOGIC_VERSION
-
-
-def _series_inputs(part: Component, patches: Series) -> Iterator[tuple[str, str]]:
-    yield from series.series_key_inputs(patches)
-    for name in part.accept_upstream:
-        yield f"accept_upstream/{name}", "true"
-
-
-def _overlay_inputs(wanted: Recipe, chosen: Target, parts: tuple[PlannedComponent, ...]) -> Iterator[tuple[str, str]]:
-    for part in parts:
-        for name, value in part.key.inputs:
-            yield f"{part.component.name}/{name}", value
-    for name, value in wanted.env.items():
-        yield f"env/{name}", value
-    contract = wanted.contract
-    yield "contract/torch", contract.torch
-    yield "contract/cann", contract.cann or ""
-    yield "contract/soc", ",".join(contract.soc)
-    yield "contract/python", ",".join(contract.python_tags)
-    yield "contract/platforms", ",".join(contract.platforms)
-    yield "target", str(chosen)
-    yield "logic/overlay", overlay.LOGIC_VERSION
 
 
 def _require_known_witnesses(parts: tuple[PlannedComponent, ...], project: Project) -> None:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -178,6 +179,24 @@ def ground_sources(compiled: list[str], count: int) -> list[str]:
     rest.remove("clamp.cpp")
     assert len(rest) == count
     return rest
+
+
+def test_a_file_that_the_build_rewrites_is_built_with_its_patch(ground: Ground, tmp_path: Path) -> None:
+    rewriting = edit_setup(
+        "core = ROOT / 'sample_npu/core.py'", "core.write_text(core.read_text() + '\\nREWRITTEN = True\\n')"
+    )
+    other = variant(ground, tmp_path, "python", rewriting, "native")
+    done = toolkit(other, "build", "--sandbox", "off", "--until", "wheel", "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert (
+        "the built wheel's sample_npu/core.py is not the tree's own, so the whole patched tree is built" in done.stderr
+    )
+    with zipfile.ZipFile(wheel_of(done.stdout)) as archive:
+        core = archive.read("sample_npu/core.py")
+    assert b"_C.add(40, 2)" in core
+    assert b"REWRITTEN" in core
+    assert ".p3.k" in wheel_of(done.stdout).name
 
 
 def test_two_folders_give_the_same_bytes(ground: Ground, tmp_path: Path, wheels: Path) -> None:

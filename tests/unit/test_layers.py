@@ -33,6 +33,7 @@ RUNGS = (
     (3.0, ("envfile", "extensions", "keyfile", "answers", "report")),
     # where a run stands, and what it will do
     (4.0, ("current",)),
+    (4.05, ("inputs",)),
     (4.1, ("plan",)),
     (4.2, ("resolve", "work")),
     (4.3, ("lanes",)),
