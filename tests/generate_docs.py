@@ -8,16 +8,28 @@ from pathlib import Path
 
 from toolkit import recipe, sources
 from toolkit.errors import INTERNAL_ERROR, INTERRUPTED, all_errors
+from toolkit.prove import load_catalogue
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 RECIPE_HEAD = """\
 # Recipe reference
 
-A recipe is a TOML file in `recipes/`. Unknown keys are refused; all faults of a file are reported at once, each with
-its path and line. `extends = "other"` takes another recipe as the start: tables merge key by key, components by their
-name, anything else replaces what the other recipe says. This page is generated from the types that decode a recipe.
+A recipe is a TOML file; its name is the file's, without `.toml`. `--recipe` takes the name of one in `recipes/`, or the
+path of one that lies anywhere; its lock lies beside it. Unknown keys are refused; all faults of a file are reported at
+once, each with its path and line. `extends = "other"` takes another recipe as the start: tables merge key by key,
+components by their name, anything else replaces what the other recipe says. This page is generated from the types that
+decode a recipe.
 
+"""
+
+CHECKS_HEAD = """
+## Checks
+
+What `[verify]` may name. The witnesses of a recipe's patches run in any case.
+
+| name | | what must be so |
+| --- | --- | --- |
 """
 
 CODES_HEAD = """\
@@ -41,7 +53,15 @@ def generated_pages() -> Mapping[str, str]:
 def recipe_reference() -> str:
     """Return the reference of every key of a recipe."""
     kinds = sources.available_sources()
-    return RECIPE_HEAD + recipe.schema_reference({kind: source.Base for kind, source in kinds.items()})
+    keys = recipe.schema_reference({kind: source.Base for kind, source in kinds.items()})
+    return RECIPE_HEAD + keys + checks_table()
+
+
+def checks_table() -> str:
+    """Return the table of the checks that a recipe may name."""
+    catalogue = load_catalogue(DOCS.parent / "verify")
+    rows = [f"| `{one.name}` | {'witness' if one.witness else 'check'} | {one.summary} |" for one in catalogue.values()]
+    return CHECKS_HEAD + "\n".join(rows) + "\n"
 
 
 def exit_codes() -> str:

@@ -29,9 +29,10 @@ class Upstream:
         self.commit = make_upstream(folder, files)
         self.store = store
         self.env: dict[str, str] = {}
+        self.url = f"file://{folder}"
 
     def locked(self, **more: Any) -> source.Locked:
-        return source.Locked(urls=(f"file://{self.folder}",), commit=self.commit, **more)
+        return source.Locked(urls=(self.url,), commit=self.commit, **more)
 
     def fetch(self, *, offline: bool = False, patience: Patience = IMPATIENT, **more: Any) -> FetchedBase:
         return source.fetch(

@@ -6,11 +6,13 @@ import contextlib
 import ssl
 import subprocess
 import threading
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
+GUARD = f"Basic {b64encode(b'me:se:cret/').decode()}"
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -18,7 +20,8 @@ class GitServer:
     """Serves the repositories below a folder over HTTPS; `address("half", "x")` is one that is cut off half-way.
 
     Ways: `smart` (as it should be), `old` (gives out branches only), `dumb` (files only), `half`, `silent`, a status
-    such as `403`, `away` (redirects to plain HTTP), and `other`, which answers with `stand_ins[commit]`.
+    such as `403`, `guarded` (wants the user `me` with `se:cret/`), `away` (redirects to plain HTTP), and `other`, which
+    answers with `stand_ins[commit]`.
     """
 
     def __init__(self, root: Path, certificate: Path, key: Path) -> None:
@@ -26,6 +29,7 @@ class GitServer:
         self.certificate = certificate
         self.stand_ins: dict[str, str] = {}
         self.requests: list[str] = []
+        self.commands: list[bytes] = []
         self.ended = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -70,6 +74,7 @@ class GitServer:
 
     def answer(self, request: BaseHTTPRequestHandler, body: bytes) -> None:
         self.requests.append(request.path)
+        self.commands += map(_read, Path("/proc").glob("[0-9]*/cmdline"))
         way, _, path = urlsplit(request.path).path.lstrip("/").partition("/")
         with contextlib.suppress(OSError):  # The client may have left.
             if way == "silent":
@@ -79,6 +84,11 @@ class GitServer:
             elif way == "away":
                 request.send_response(302)
                 request.send_header("Location", f"http://127.0.0.1:1/{path}")
+                request.send_header("Content-Length", "0")
+                request.end_headers()
+            elif way == "guarded" and request.headers.get("Authorization") != GUARD:
+                request.send_response(401)
+                request.send_header("WWW-Authenticate", 'Basic realm="x"')
                 request.send_header("Content-Length", "0")
                 request.end_headers()
             elif way == "dumb":
@@ -120,6 +130,13 @@ class GitServer:
         cut = way == "half" and request.command == "POST" and b"packfile" in content
         request.wfile.write(content[: len(content) // 2] if cut else content)
         request.close_connection = True
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # Its process has ended.
+        return b""
 
 
 def _read_chunks(request: BaseHTTPRequestHandler) -> bytes:

@@ -39,11 +39,13 @@ def describe_overlay(overlay: Overlay, folder: Path, *, did: Sequence[str], proo
         "site": str(overlay.site),
         "env_file": str(folder / ENV_FILE),
         "packages": [asdict(package) for package in overlay.packages],
+        "absent": list(overlay.absent),
         "did": list(did),
         "proof": str(overlay.root / "proof.json"),
         **({} if proof is None else {"proof_record": proof}),
     }
-    return Answer(text=f"{done}\nenv file: {folder / ENV_FILE}", document=document)
+    left_out = [f"without {name}: it was not installed here" for name in overlay.absent]
+    return Answer(text="\n".join([done, *left_out, f"env file: {folder / ENV_FILE}"]), document=document)
 
 
 def describe_unproven(overlay: Overlay) -> Answer:

@@ -1,9 +1,9 @@
-"""Wheels that are pinned by hash, brought into the store once: bases, and what builds stand on."""
+"""Files that are pinned by hash, brought into the store once: bases, and what builds stand on."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -13,7 +13,7 @@ from toolkit.errors import FetchError, HashMismatchError, SourceError, StoreErro
 from toolkit.files import copy_hashed, remove_tree, sha256_file
 from toolkit.model import Progress, Requirement, Target
 from toolkit.platforms import accepts_any
-from toolkit.registry import PublishedWheel, download_wheel, require_pip
+from toolkit.registry import PublishedFile, download_wheel, require_pip
 from toolkit.store import Store
 from toolkit.wheels.archive import open_wheel
 
@@ -27,58 +27,76 @@ def obtain_wheel_file(
     pinned: Requirement, *, component: str, target: Target, store: Store, offline: bool, env: Mapping[str, str],
     progress: Progress | None = None,
 ) -> Path:  # fmt: skip
-    """Return a pinned wheel in the store, downloaded if need be, its bytes hashed either way.
+    """Return a pinned wheel in the store; see `obtain_file`.
 
-    A damaged entry is dropped and fetched again with a warning; offline it is a StoreError. Raises FetchError where
-    the wheel cannot be had, HashMismatchError for other bytes, SourceError for a file that is not the pinned wheel.
+    Raises FetchError where the wheel cannot be had, SourceError for a file that is not the pinned wheel.
     """
-    entry = store.find(STORE_KIND, pinned.sha256)
-    if entry is not None and not _is_whole(entry, pinned):
-        _drop_damaged(entry, pinned, component, store, offline)
+    return obtain_file(
+        pinned.file, pinned.sha256, component=component, store=store, offline=offline,
+        download=lambda folder: _download(pinned, target, folder, env, progress),
+        check=lambda path: _require_pinned_wheel(path, pinned, target),
+    )  # fmt: skip
+
+
+def obtain_file(
+    file: str, sha256: str, *, component: str, store: Store, offline: bool, download: Callable[[Path], Path],
+    check: Callable[[Path], None],
+) -> Path:  # fmt: skip
+    """Return a file of that hash in the store, downloaded if need be, its bytes hashed either way.
+
+    `download` brings it into the empty folder that it gets, and returns where it is; `check` raises for one that is
+    not what its name says. A damaged entry is dropped and fetched again with a warning; offline it is a StoreError.
+    Raises FetchError offline where the store lacks it, HashMismatchError for other bytes, and what the two raise.
+    """
+    entry = store.find(STORE_KIND, sha256)
+    if entry is not None and not _is_whole(entry / file, sha256):
+        _drop_damaged(entry, file, sha256, component, store, offline)
         entry = None
     if entry is None and offline:
         raise FetchError(
-            f"{component}: {pinned.file} is not in the store at {store.root}, and offline nothing is downloaded",
+            f"{component}: {file} is not in the store at {store.root}, and offline nothing is downloaded",
             hint="bring it with `toolkit cache import FILE`, or run once without --offline",
         )
     if entry is None:
-        entry = store.obtain(STORE_KIND, pinned.sha256, lambda folder: _download(pinned, target, folder, env, progress))
-    return entry / pinned.file
+        entry = store.obtain(STORE_KIND, sha256, lambda folder: _fill_entry(folder, file, sha256, download, check))
+    return entry / file
 
 
-def _is_whole(entry: Path, pinned: Requirement) -> bool:
-    path = entry / pinned.file
-    return path.is_file() and sha256_file(path) == pinned.sha256
+def _is_whole(path: Path, sha256: str) -> bool:
+    return path.is_file() and sha256_file(path) == sha256
 
 
-def _drop_damaged(entry: Path, pinned: Requirement, component: str, store: Store, offline: bool) -> None:
+def _drop_damaged(entry: Path, file: str, sha256: str, component: str, store: Store, offline: bool) -> None:
     if offline:
         raise StoreError(
-            f"{component}: store entry {entry} is damaged: {pinned.file} is missing or has other bytes",
+            f"{component}: store entry {entry} is damaged: {file} is missing or has other bytes",
             hint="remove that folder, then `toolkit cache import FILE`, or run once without --offline",
         )
     log.warning("%s: store entry %s is damaged; fetching it again", component, entry)
-    store.discard(STORE_KIND, pinned.sha256, unless=lambda path: _is_whole(path, pinned))
+    store.discard(STORE_KIND, sha256, unless=lambda path: _is_whole(path / file, sha256))
 
 
-def _download(
-    pinned: Requirement, target: Target, folder: Path, env: Mapping[str, str], progress: Progress | None
+def _fill_entry(
+    folder: Path, file: str, sha256: str, download: Callable[[Path], Path], check: Callable[[Path], None]
 ) -> None:
     """Fill a store entry that is being made; what raises leaves no entry."""
     scratch = folder / "download"
     scratch.mkdir()
-    arrived = download_wheel(
-        pinned.distribution, pinned.version, PublishedWheel(file=pinned.file, sha256=pinned.sha256), target,
-        pip=require_pip(env), into=scratch, env=env, progress=progress,
-    )  # fmt: skip
-    with arrived.open("rb") as stream:
-        actual, _ = copy_hashed(stream, folder / pinned.file)
-    if actual != pinned.sha256:
-        raise HashMismatchError(
-            what=pinned.file, expected=pinned.sha256, actual=actual, origin="the registry, through pip"
-        )
+    with download(scratch).open("rb") as stream:
+        actual, _ = copy_hashed(stream, folder / file)
+    if actual != sha256:
+        raise HashMismatchError(what=file, expected=sha256, actual=actual, origin="the registry, through pip")
     remove_tree(scratch)
-    _require_pinned_wheel(folder / pinned.file, pinned, target)
+    check(folder / file)
+
+
+def _download(
+    pinned: Requirement, target: Target, into: Path, env: Mapping[str, str], progress: Progress | None
+) -> Path:
+    return download_wheel(
+        pinned.distribution, pinned.version, PublishedFile(file=pinned.file, sha256=pinned.sha256), target,
+        pip=require_pip(env), into=into, env=env, progress=progress,
+    )  # fmt: skip
 
 
 def _require_pinned_wheel(path: Path, pinned: Requirement, target: Target) -> None:

@@ -199,7 +199,7 @@ def _require_right(entry: BundleEntry, folder: Path, file: Path) -> None:
 def _describe(store: Store, kind: str, key: str) -> BundleEntry:
     folder = store.find(kind, key)
     if folder is None:
-        raise StoreError(f"the store has no {kind} {key}", hint="build the recipe first: toolkit build")
+        raise StoreError(f"the store has no {kind} {key}", hint="build the recipe first: toolkit build --recipe NAME")
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return BundleEntry(kind=kind, key=key, files=tuple(_describe_file(path.name, path) for path in files))
 

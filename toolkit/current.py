@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolkit import __version__, manifest
-from toolkit.errors import OverlayError
+from toolkit.errors import OverlayError, UsageError
 from toolkit.files import sha256_file, swap_symlink, write_atomic
 from toolkit.project import Project
 from toolkit.trace import Trace, changed_input, read_trace
@@ -25,6 +25,9 @@ GENERATIONS = "generations"
 TRACE_FILE = "built.json"
 PROOF_FILE = "proof.json"
 MANIFEST_FILE = "manifest.json"
+
+RECIPE_FILE = "recipe file"
+"""The fact of a trace that says which file the recipe was read from."""
 
 BUILD_ANSWER = "build"
 ENV_ANSWER = "env"
@@ -68,8 +71,19 @@ class RecipeFolder(NamedTuple):
 
 def recipe_folder(project: Project, recipe: str, *, other_target: str | None = None) -> RecipeFolder:
     """Return a recipe's folder; a build for another machine has its own, so that it never becomes `current` here."""
-    name = Path(recipe).stem if "/" in recipe or recipe.endswith(".toml") else recipe
+    name = Path(recipe).stem if _is_file_name(recipe) else recipe
     return RecipeFolder(path=project.overlays / (f"{name}.{other_target}" if other_target else name))
+
+
+def require_own(folder: RecipeFolder, facts: Mapping[str, str]) -> None:
+    """Raise UsageError where a folder's overlay was built from another recipe file of the same name."""
+    trace = read_trace(folder.trace)
+    theirs, ours = trace.facts.get(RECIPE_FILE, "") if trace else "", facts[RECIPE_FILE]
+    if theirs and theirs != ours and os.path.exists(theirs) and os.path.exists(ours):
+        raise UsageError(
+            f"the overlay in {folder.path} is that of {theirs}, not of {ours}",
+            hint="give the recipe another name, or keep its overlays apart with --overlays DIR",
+        )
 
 
 def open_current(folder: RecipeFolder, *, full: bool = False) -> Overlay:
@@ -89,29 +103,45 @@ def facts_of(
         "project": str(project.root),
         "folder": str(folder.path),
         "recipe": recipe,
+        RECIPE_FILE: _recipe_file(project, recipe),
         "python": os.path.abspath(interpreter),
         "ASCEND_HOME_PATH": environ.get("ASCEND_HOME_PATH", ""),
         "ASCEND_TOOLKIT_HOME": environ.get("ASCEND_TOOLKIT_HOME", ""),
     }
 
 
-def up_to_date(folder: RecipeFolder, facts: Mapping[str, str]) -> Trace | None:
+def _recipe_file(project: Project, recipe: str) -> str:
+    if _is_file_name(recipe):
+        return os.path.realpath(recipe)
+    files = (folder / f"{recipe}.toml" for folder in project.recipes)
+    return next((os.path.realpath(file) for file in files if file.is_file()), "")
+
+
+def _is_file_name(recipe: str) -> bool:
+    return "/" in recipe or recipe.endswith(".toml")
+
+
+def up_to_date(
+    folder: RecipeFolder, facts: Mapping[str, str], environ: Mapping[str, str] = os.environ
+) -> Trace | None:  # fmt: skip
     """Return the trace of the current overlay where a build would have nothing to do, else None.
 
     That is: nothing that it was made from was changed, its files hold, and so does its proof.
     """
     try:
-        return unchanged(folder, facts) if _checked_generation(folder) else None
+        return unchanged(folder, facts, environ) if _checked_generation(folder) else None
     except OverlayError:
         return None
 
 
-def unchanged(folder: RecipeFolder, facts: Mapping[str, str]) -> Trace | None:
+def unchanged(
+    folder: RecipeFolder, facts: Mapping[str, str], environ: Mapping[str, str] = os.environ
+) -> Trace | None:  # fmt: skip
     """Return the current overlay's trace where all that it was made from is as it was, the interpreter included."""
     trace, generation = read_trace(folder.trace), folder.current()
     if trace is None or generation is None or generation.name != trace.result.get("generation"):
         return None
-    return trace if changed_input(trace, facts) is None else None
+    return trace if changed_input(trace, facts, environ) is None else None
 
 
 def changed_since(folder: RecipeFolder, facts: Mapping[str, str]) -> str | None:

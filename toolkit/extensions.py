@@ -58,6 +58,12 @@ class _Busy:
     folders: frozenset[str]
 
 
+def describe_findings(overlay: Path) -> list[str]:
+    """Say in a line each what is wrong among an overlay's own extensions, and what to do about it."""
+    found = examine_extensions(overlay / "torch_extensions")
+    return [f"{one.path}: {one.what}; {one.remedy}" for one in found]
+
+
 def examine_extensions(folder: Path) -> tuple[Finding, ...]:
     """Report stale locks, broken libraries and unfinished builds below a TORCH_EXTENSIONS_DIR.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from toolkit import build, overlay, repack, series
-from toolkit.files import sha256_bytes
 from toolkit.model import BuildSpec, Component, Interpreter, Key, Recipe, Series, Target
+from toolkit.trace import digest_variable
 
 Inputs = Iterator[tuple[str, str]]
 
@@ -37,6 +37,7 @@ def build_inputs(
     """
     yield "build/backend", spec.backend
     yield "build/subfolder", spec.subfolder
+    yield "build/submodules", "yes" if spec.submodules else "no"
     yield "build/python", f"{interpreter.version} {chosen}"
     yield "build/compiler", build.compiler_digest(spec, environ)
     for requirement in spec.requirements:
@@ -44,7 +45,7 @@ def build_inputs(
     for name, value in spec.env.items():
         yield f"build/env/{name}", value
     for name in spec.pass_env:
-        yield f"build/pass_env/{name}", _hidden(environ[name]) if name in environ else "not set"
+        yield f"build/pass_env/{name}", digest_variable(environ, name)
     yield "logic/build", build.LOGIC_VERSION
 
 
@@ -63,7 +64,3 @@ def overlay_inputs(wanted: Recipe, chosen: Target, wheels: Mapping[str, Key]) ->
     yield "contract/platforms", ",".join(contract.platforms)
     yield "target", str(chosen)
     yield "logic/overlay", overlay.LOGIC_VERSION
-
-
-def _hidden(value: str) -> str:
-    return f"sha256 {sha256_bytes(value.encode('utf-8', 'surrogateescape'))}"

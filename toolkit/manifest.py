@@ -53,6 +53,7 @@ def write_manifest(overlay: Overlay, key: Key, files: Iterable[ManifestEntry], f
         "packages": [asdict(package) for package in overlay.packages],
         "env": dict(overlay.env),
         "diagnostic": overlay.diagnostic,
+        "absent": list(overlay.absent),
         "findings": list(findings),
         "files": {entry.path: {"sha256": entry.sha256, "size": entry.size} for entry in files},
     }
@@ -74,6 +75,7 @@ def read_overlay(root: Path) -> Overlay:
             packages=tuple(_package(package) for package in raw["packages"]),
             env=dict(raw["env"]),
             diagnostic=raw["diagnostic"],
+            absent=tuple(raw.get("absent", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise _unreadable(root, f"it lacks or misnames a member ({fault})") from fault

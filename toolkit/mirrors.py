@@ -15,7 +15,8 @@ from toolkit.schema import TomlError, describe_faults, describe_toml_error, find
 VARIABLE = "TOOLKIT_MIRROR_"
 SCHEMES = ("https", "ssh", "file")
 EXPECTED = "expected https://, ssh://, user@host:path, file:// or the path of a folder"
-CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
+CREDENTIALS = re.compile(r"(?<=https://)\S*@|(?<=://)[^/\s]*@")
+QUERY = re.compile(r"(https://[^\s?'\"]+)\?[^\s'\"]*")
 SCP_FORM = re.compile(r"([A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*(?<!https)(?<!ssh)(?<!file):(?![:-]).+")
 WITH_HOST = re.compile(r"(https|ssh)://([^/@]+@)?[A-Za-z0-9\[][A-Za-z0-9.:\]-]*/.+")
 
@@ -60,8 +61,8 @@ def address_fault(address: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """Take users and passwords out of every address in a text."""
-    return CREDENTIALS.sub("", text)
+    """Take users, passwords and queries out of every address in a text."""
+    return QUERY.sub(r"\1", CREDENTIALS.sub("", text))
 
 
 def _from_variables(name: str, urls: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:

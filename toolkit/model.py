@@ -151,7 +151,8 @@ class BuildSpec:
     """How a source tree is built for one target.
 
     `requirements` are all that the build's environment holds besides the interpreter. `env` is set for the build,
-    `pass_env` names the caller's variables that may reach it. `subfolder` is where in the tree the project lies.
+    `pass_env` names the caller's variables that may reach it. `subfolder` is where in the tree the project lies;
+    `submodules` says whether the tree has those that it records.
     """
 
     backend: Backend
@@ -159,6 +160,7 @@ class BuildSpec:
     env: Mapping[str, str]
     pass_env: tuple[str, ...] = ()
     subfolder: str = ""
+    submodules: bool = False
 
 
 # --- sources ---------------------------------------------------------------------------------------------------
@@ -394,7 +396,10 @@ class OverlayPackage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overlay:
-    """One immutable generation on disk: `root` holds site/, torch_extensions/, cache/, wheels/ and manifest.json."""
+    """One immutable generation on disk: `root` holds site/, torch_extensions/, cache/, wheels/ and manifest.json.
+
+    `absent` are the recipe's optional components that the machine did not have when it was built.
+    """
 
     recipe: str
     key: str
@@ -404,6 +409,7 @@ class Overlay:
     packages: tuple[OverlayPackage, ...]
     env: Mapping[str, str]
     diagnostic: str = ""
+    absent: tuple[str, ...] = ()
 
     @property
     def site(self) -> Path:

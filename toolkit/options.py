@@ -130,11 +130,13 @@ def _parse_mirrors(_context: click.Context, _parameter: click.Parameter, values:
     """Turn `--mirror NAME=URL` into the variables that say the same; one for a name given twice has both."""
     found: dict[str, str] = {}
     for value in values:
-        from toolkit.mirrors import variable_of
+        from toolkit.mirrors import variable_of, without_credentials
 
         name, equals, address = value.partition("=")
         if not (name and equals and address):
-            raise click.BadParameter(f"{value!r} is not NAME=URL.")
+            raise click.BadParameter(f"{without_credentials(value)!r} is not NAME=URL.")
+        if os.path.exists(address):  # As an address it may hold blanks, which separate several.
+            address = Path(address).absolute().as_uri()
         variable = variable_of(name)
         found[variable] = f"{found[variable]}\n{address}" if variable in found else address
     return found
@@ -178,7 +180,12 @@ def store_of(options: dict[str, Any]) -> Store:
     from toolkit.store import Store, default_store
 
     chosen: Path | None = options["store"]
-    return Store(chosen.absolute() if chosen else default_store(os.environ))
+    root = chosen.absolute() if chosen else default_store(os.environ)
+    if not str(root).isprintable():
+        raise UsageError(
+            f"the store {str(root)!r} has control characters in its name", hint="choose another with --store DIR"
+        )
+    return Store(root)
 
 
 def means_of(project: Project, options: dict[str, Any]) -> Means:
@@ -196,7 +203,7 @@ def means_of(project: Project, options: dict[str, Any]) -> Means:
 def plan_of(project: Project, recipe: str, options: dict[str, Any]) -> Plan:
     from toolkit.plan import make_plan
 
-    return make_plan(
+    made = make_plan(
         project=project,
         name=recipe,
         interpreter=interpreter_of(options),
@@ -204,6 +211,22 @@ def plan_of(project: Project, recipe: str, options: dict[str, Any]) -> Plan:
         python_tag=options.get("python_tag"),
         platform=options.get("platform"),
     )
+    if options.get("mirrors"):
+        _warn_of_unknown_mirrors(options["mirrors"], made)
+    return made
+
+
+def _warn_of_unknown_mirrors(mirrors: dict[str, str], plan: Plan) -> None:
+    """Warn of mirrors for what the recipe does not name; submodules have names that only their repository knows."""
+    from toolkit.mirrors import repository_name, variable_of
+    from toolkit.schema import did_you_mean
+
+    names = [part.component.name for part in plan.components]
+    names += [repository_name(url) for part in plan.components for url in getattr(part.component.base, "urls", ())]
+    known = {variable_of(name): name for name in names}
+    for variable in mirrors.keys() - known.keys():
+        near = did_you_mean(variable, known)
+        log.warning("no component is called as in %s%s; it counts for a submodule of that name only", variable, near)
 
 
 def names_target(options: dict[str, Any]) -> bool:
@@ -219,9 +242,10 @@ def checked_overlay(recipe: str, options: dict[str, Any]) -> Overlay:
     folder = current.recipe_folder(project, recipe)
     if folder.current() is None:
         _require_recipe(recipe, project)
-    overlay = current.open_current(folder)
     interpreter = interpreter_of(options)
     facts = current.facts_of(project, folder, recipe, str(interpreter), os.environ)
+    current.require_own(folder, facts)
+    overlay = current.open_current(folder)
     if not current.unchanged(folder, facts):
         from toolkit import target
 
@@ -229,18 +253,20 @@ def checked_overlay(recipe: str, options: dict[str, Any]) -> Overlay:
         target.require_fit(overlay, found, os.environ)
         make_console(options)
         if stale := current.changed_since(folder, facts):
-            log.warning("%s was changed after the overlay was built; take it in with `toolkit build`", stale)
+            log.warning(
+                "%s was changed after the overlay was built; take it in with `toolkit build --recipe %s`", stale, recipe
+            )
     return overlay
 
 
 def warn_of_extensions(overlay: Overlay, options: dict[str, Any]) -> None:
     """Warn of what a killed compiler has left among an overlay's extensions, and say what to do about it."""
-    from toolkit.extensions import examine_extensions
+    from toolkit.extensions import describe_findings
 
-    if findings := examine_extensions(overlay.root / "torch_extensions"):
+    if lines := describe_findings(overlay.root):
         make_console(options)
-    for found in findings:
-        log.warning("%s: %s; %s", found.path, found.what, found.remedy)
+    for line in lines:
+        log.warning("%s", line)
 
 
 def _require_recipe(recipe: str, project: Project) -> None:

@@ -57,6 +57,7 @@ def build_overlay(
     contract: Contract,
     env: Mapping[str, str],
     diagnostic: str = "",
+    absent: Sequence[str] = (),
 ) -> Overlay:
     """Fill an empty folder with an overlay, whole and sealed; it may be renamed or moved afterwards.
 
@@ -80,6 +81,7 @@ def build_overlay(
         packages=tuple(_package(wheel) for wheel in wheels),
         env=dict(env),
         diagnostic=diagnostic,
+        absent=tuple(absent),
     )
     write_manifest(overlay, key, laid.entries, laid.findings)
     seal_site(into)

@@ -1,6 +1,7 @@
 """The story: recipe -> locked bases -> patched trees -> wheels -> overlay -> proof, the stages in order.
 
-This module alone joins the stages; each takes the value that the one before it returned.
+This module joins the stages of a recipe; each takes the value that the one before it returned. How one component comes
+from its base to its wheel is told by `lanes`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ LOGS = "logs"
 DETAIL_LENGTH = 200
 
 Stage = Literal["fetch", "patch", "wheel", "overlay", "verify"]
+ABSENT = "it is not installed here, and optional: left out"
+
 PART_STAGES: tuple[Stage, ...] = ("fetch", "patch", "wheel")
 """The stages that each component goes through by itself."""
 
@@ -68,8 +71,12 @@ def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str
 def build_parts(plan: Plan, means: Means, watcher: Watcher, stage: Stage, names: Sequence[str]) -> list[PartResult]:
     """Take the components, or those of them that are named, as far as a stage; no overlay is made."""
     known = [part.component.name for part in plan.components]
-    if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"recipe {plan.recipe.name!r} has no component {unknown[0]!r}", hint=f"it has {known}")
+    for name in plan.absent:
+        watcher.stage(f"{plan.recipe.name}/{name}", ABSENT)
+    if unknown := [name for name in names if name not in (*known, *plan.absent)]:
+        raise UsageError(
+            f"recipe {plan.recipe.name!r} has no component {unknown[0]!r}", hint=f"it has {', '.join(known)}"
+        )
     plan.folder.path.mkdir(parents=True, exist_ok=True)
     with means.store.in_use():
         chosen = [part for part in plan.components if not names or part.component.name in names]
@@ -91,16 +98,18 @@ def _build_part(part: PlannedComponent, plan: Plan, means: Means, watcher: Watch
         digest = stored.wheel.built.tree if stored.wheel.built else ""
         identity = part.component.base.identity
         return PartResult(component=name, base=identity, applied=stored.applied, digest=digest, wheel=stored.wheel)
+    if stage == "fetch":
+        return PartResult(component=name, base=lanes.fetch_all(part, plan, means, watcher).file)
     with temporary_directory("toolkit-") as scratch:
-        if stage == "fetch":
-            return PartResult(component=name, base=lanes.fetch_all(part, plan, means, watcher, scratch).file)
         base = lanes.fetch_base(part, plan, means, watcher)
         patched = lanes.patch_base(part, base, plan, means, watcher, scratch)
     for line in lanes.remarks_on_patches(patched.applied):
         watcher.stage(lanes.prefix_of(part, plan), line)
-    count = len(patched.applied)
-    tree = f"; the patched tree is {patched.digest}" if patched.digest else ""
-    watcher.stage(lanes.prefix_of(part, plan), f"{count} of {count} patches fit, none with fuzz{tree}")
+    fitting = sum(one.status != "upstream" for one in patched.applied)
+    said = [f"{fitting} of {len(patched.applied)} patches go in, none with fuzz"] if patched.applied else []
+    said += [f"the patched tree is {patched.digest}"] if patched.digest else []
+    if said:
+        watcher.stage(lanes.prefix_of(part, plan), "; ".join(said))
     return PartResult(component=name, base=base.file, applied=patched.applied, digest=patched.digest)
 
 
@@ -111,20 +120,17 @@ def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...
     with hold_lock(plan.folder.lock, f"the overlay {plan.folder.path.name}"), means.store.in_use():
         standing = current.open_current(plan.folder, full=True)
         if standing.key != plan.key.digest:
-            log.warning("the overlay is of key %.16s, its inputs now give %.16s; take them in with `toolkit build`",
-                        standing.key, plan.key.digest)  # fmt: skip
+            log.warning(
+                "the overlay is of key %.16s, its inputs now give %.16s; take them in with `toolkit build --recipe %s`",
+                standing.key, plan.key.digest, plan.recipe.name,
+            )  # fmt: skip
         proof = make_proof(plan, standing, means, watcher, checks=checks)
         if not checks:
             prove.write_proof(proof, standing.root / PROOF_FILE)
     watcher.proof(proof)
-    warn_of_extensions(standing)
+    for line in extensions.describe_findings(standing.root):
+        log.warning("%s", line)
     return standing, proof
-
-
-def warn_of_extensions(overlay: Overlay) -> None:
-    """Warn of what a killed compiler has left among an overlay's extensions, and say what to do about it."""
-    for found in extensions.examine_extensions(overlay.root / "torch_extensions"):
-        log.warning("%s: %s; %s", found.path, found.what, found.remedy)
 
 
 def require_provable(plan: Plan, means: Means) -> None:
@@ -153,7 +159,7 @@ def require_provable(plan: Plan, means: Means) -> None:
 def obtain_wheels(plan: Plan, means: Means, watcher: Watcher) -> list[StoredWheel]:
     """Return the patched wheel of every component that there is; say which optional ones there are not."""
     for name in plan.absent:
-        watcher.stage(f"{plan.recipe.name}/{name}", "it is not installed here, and optional: left out")
+        watcher.stage(f"{plan.recipe.name}/{name}", ABSENT)
     if not plan.components:
         raise SourceError(
             f"recipe {plan.recipe.name!r} has nothing to build: none of its components is installed here",
@@ -166,9 +172,12 @@ def obtain_wheels(plan: Plan, means: Means, watcher: Watcher) -> list[StoredWhee
 
 
 def obtain_overlay(plan: Plan, wheels: Sequence[StoredWheel], watcher: Watcher) -> tuple[Overlay, bool]:
-    """Return the generation with the plan's key and whether it was made now; one that no longer holds is made anew."""
+    """Return the generation with the plan's key and whether it was made now.
+
+    One that no longer holds is made anew, and one that tells of other builds of the same wheels.
+    """
     generation = plan.folder.generation(plan.key.digest)
-    if generation.exists() and not _still_holds(generation):
+    if generation.exists() and not (_still_holds(generation) and _tells_of(generation, wheels)):
         remove_tree(generation)
     if is_new := not generation.exists():
         watcher.stage(plan.recipe.name, "lay out the overlay")
@@ -182,6 +191,7 @@ def obtain_overlay(plan: Plan, wheels: Sequence[StoredWheel], watcher: Watcher) 
                 target=plan.target,
                 contract=plan.recipe.contract,
                 env=plan.recipe.env,
+                absent=plan.absent,
             )
     built = overlay.read_overlay(generation)
     current.write_env_files(generation, envfile.render_all(built))
@@ -195,6 +205,11 @@ def _still_holds(generation: Path) -> bool:
         log.warning("%s; building it again", fault.message)
         return False
     return True
+
+
+def _tells_of(generation: Path, wheels: Sequence[StoredWheel]) -> bool:
+    told = {package.component: package.built for package in overlay.read_overlay(generation).packages}
+    return told == {stored.wheel.component: stored.wheel.built for stored in wheels}
 
 
 def publish(plan: Plan, built: Overlay, facts: Mapping[str, str]) -> None:
@@ -281,7 +296,7 @@ def _standing_proof(plan: Plan, built: Overlay, means: Means) -> Proof | None:
 
 def export_cache(plan: Plan, means: Means, file: Path) -> bundle.Index:
     """Write what a build of the recipe takes from the store to one file: bases and patched wheels."""
-    entries = [entry for part in plan.components for entry in _bundle_entries(part, plan, means)]
+    entries = [entry for part in plan.components for entry in _bundle_entries(part, means)]
     lock = means.project.lock_path(plan.recipe.files[0])
     manifest = plan.folder.generation(plan.key.digest) / "manifest.json"
     extra = {f"lock/{lock.name}": lock} | ({"manifest.json": manifest} if manifest.is_file() else {})
@@ -291,7 +306,7 @@ def export_cache(plan: Plan, means: Means, file: Path) -> bundle.Index:
         )
 
 
-def _bundle_entries(part: PlannedComponent, plan: Plan, means: Means) -> list[tuple[str, str]]:
+def _bundle_entries(part: PlannedComponent, means: Means) -> list[tuple[str, str]]:
     """List the store entries that a component's next build takes; of a source tree the wheels, not the sources."""
     if sources.is_machines(part.source):
         return [("wheel", part.key.digest)]

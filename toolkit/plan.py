@@ -13,7 +13,6 @@ from typing import cast
 from toolkit import build, inputs, lock, prove, recipe, series, sources, sysroot, target
 from toolkit.current import RecipeFolder, recipe_folder
 from toolkit.errors import ContractMismatchError, LockError, SeriesError
-from toolkit.files import sha256_file
 from toolkit.model import (
     BuildSpec,
     Component,
@@ -29,7 +28,7 @@ from toolkit.model import (
     make_key,
 )
 from toolkit.project import Project
-from toolkit.trace import Trace, record_trace
+from toolkit.trace import Trace, digest_variable, record_trace
 
 Inputs = tuple[tuple[str, str], ...]
 
@@ -86,13 +85,16 @@ class Plan:
         return tuple(dict.fromkeys(named))
 
     def upstream_witnesses(self, built: Overlay) -> frozenset[str]:
-        """Return the witnesses of the patches that an overlay does without, as its base has them: green there too."""
+        """Return the witnesses all of whose patches an overlay does without, as its base has them: green there too."""
         applied = {(package.component, name) for package in built.packages for name in package.patches}
-        return frozenset(
+        named = [(part.component, patch) for part in self.components for patch in part.series.patches]
+        there = {
             patch.witness
-            for part in self.components
-            for patch in part.series.patches
-            if patch.name in part.component.accept_upstream and (part.component.name, patch.name) not in applied
+            for component, patch in named
+            if patch.name in component.accept_upstream and (component.name, patch.name) not in applied
+        }
+        return frozenset(
+            there - {patch.witness for component, patch in named if (component.name, patch.name) in applied}
         )
 
 
@@ -119,6 +121,7 @@ def make_plan(
     planned = [_plan_component(part, locked, ground, project) for part in wanted.components]
     parts = tuple(part for part in planned if not sources.is_absent(part.digest))
     _require_known_witnesses(parts, project)
+    specs = [part.spec for part in parts if part.spec]
     watched = [sources.watched_paths(part.source, part.locked, interpreter=found, env=environ) for part in planned]
     return Plan(
         recipe=wanted,
@@ -127,20 +130,27 @@ def make_plan(
         can_load=can_load,
         components=parts,
         absent=tuple(part.component.name for part in planned if part not in parts),
-        key=make_key(inputs.overlay_inputs(wanted, chosen, {part.component.name: part.key for part in parts})),
+        key=make_key(
+            [
+                *inputs.overlay_inputs(wanted, chosen, {part.component.name: part.key for part in parts}),
+                *((f"{part.component.name}/base", part.digest) for part in planned if part not in parts),
+            ]
+        ),
         folder=recipe_folder(project, wanted.name, other_target=None if can_load else str(chosen)),
         trace=record_trace(
             files=(
                 *_input_files(wanted, locked, parts, project),
                 *found.files,
                 *(path for files, _ in watched for path in files),
-                *(path for part in parts if part.spec for path in build.compiler_drivers(part.spec, environ).values()),
+                *(path for spec in specs for path in build.compiler_drivers(spec, environ).values()),
             ),
             folders=(
                 *(path for _, folders in watched for path in folders),
                 *(project.series_folder(part.series) for part in wanted.components if part.series),
                 *sorted({project.verify, *(path.parent for path in _verify_files(project))}),
             ),
+            links=[path for spec in specs for path in build.compiler_links(spec, environ)],
+            variables={name: digest_variable(environ, name) for spec in specs for name in spec.pass_env},
         ),
     )
 
@@ -197,7 +207,7 @@ def proof_key(plan: Plan, project: Project, runtime: Runtime, checks: tuple[str,
             ("python", plan.interpreter.version),
             ("torch", plan.interpreter.torch or "none"),
             *([("logic/sysroot", sysroot.SYSROOT_VERSION)] if runtime == "host" else []),
-            *((f"verify/{path.relative_to(project.verify)}", sha256_file(path)) for path in _verify_files(project)),
+            *prove.proof_inputs(project.verify, dict.fromkeys((*checks, *plan.witnesses))),
         ]
     )
 

@@ -26,6 +26,12 @@ CHUNK = 1 << 16
 DRAIN_LIMIT = 2.0
 """How many seconds a killed child's streams are still read: what left its session may hold them for ever."""
 
+LOOK = 0.5
+"""How many seconds pass between two looks whether a silent child has ended."""
+
+ROUNDS = 20
+"""How often a session is looked through for what was started while it was being killed."""
+
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """What a child may know of the caller's environment unless its stage adds more."""
 
@@ -153,6 +159,7 @@ class _Printed:
         self._on_line = on_line
         self._log = log_stream
         self._untold = bytearray()
+        self._has_line = False
 
     def take(self, stream: bytearray, piece: bytes) -> None:
         """Take what came on one of the two streams."""
@@ -164,11 +171,13 @@ class _Printed:
                 del stream[:-KEPT]
         if self._on_line is not None and stream is self.stdout:
             self._untold.extend(piece)
+            self._has_line = self._has_line or b"\n" in piece
 
     def tell_lines(self, *, ended: bool = False) -> None:
         """Pass on the lines that are whole, at the end what is left."""
-        if self._on_line is None:
+        if self._on_line is None or not (self._has_line or ended):
             return
+        self._has_line = False
         end = len(self._untold) if ended else self._untold.rfind(b"\n") + 1
         new = bytes(self._untold[:end])
         del self._untold[:end]
@@ -230,7 +239,10 @@ def _input(stdin: bytes | None) -> Iterator[IO[Any] | int]:
 
 
 def _follow(child: subprocess.Popen[bytes], printed: _Printed, timeout: float | None) -> None:
-    """Read both streams to their ends and wait for the child; subprocess.TimeoutExpired where that takes longer."""
+    """Read both streams to their ends and wait for the child; subprocess.TimeoutExpired where that takes longer.
+
+    Once the child has ended, who holds its streams still is read for a moment only, and then killed with the session.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
 
     def seconds_left() -> float | None:
@@ -241,23 +253,49 @@ def _follow(child: subprocess.Popen[bytes], printed: _Printed, timeout: float | 
 
     assert child.stdout is not None
     assert child.stderr is not None
+    ended: float | None = None
     with selectors.DefaultSelector() as streams:
         streams.register(child.stdout, selectors.EVENT_READ, printed.stdout)
         streams.register(child.stderr, selectors.EVENT_READ, printed.stderr)
         while streams.get_map():
-            for ready, _ in streams.select(seconds_left()):
+            left = seconds_left()
+            for ready, _ in streams.select(LOOK if left is None else min(left, LOOK)):
                 piece = os.read(ready.fd, CHUNK)
                 printed.take(ready.data, piece)
                 if not piece:
                     streams.unregister(ready.fileobj)
             printed.tell_lines()
+            if ended is None and child.poll() is not None:
+                ended = time.monotonic()
+            if ended is not None and time.monotonic() - ended > DRAIN_LIMIT:
+                _kill_group(child)
+                break
     printed.tell_lines(ended=True)
     child.wait(seconds_left())
 
 
 def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child with all that it started in its session: ninja, for one, gives its own children other groups."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
+    for _ in range(ROUNDS):
+        if not (members := _session_members(child.pid)):
+            return
+        for member in members:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(member, signal.SIGKILL)
+
+
+def _session_members(session: int) -> list[int]:
+    """List the living processes of a session, which is named by the process that began it."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                stat = Path("/proc", name, "stat").read_bytes().rpartition(b")")[2].split()
+                if int(stat[3]) == session and stat[0] not in (b"Z", b"X"):
+                    found.append(int(name))
+    return found
 
 
 def _where(log_file: Path | None) -> str:

@@ -45,7 +45,7 @@ def quick_answer(words: Sequence[str], environ: Mapping[str, str]) -> str | None
         project = find_project(start=Path.cwd(), environ=environ, root=Path(root) if root else None)
         folder = current.recipe_folder(project, recipe)
         facts = current.facts_of(project, folder, recipe, sys.executable, environ)
-        trace = current.up_to_date(folder, facts)
+        trace = current.up_to_date(folder, facts, environ)
     except Exception:  # the command line comes upon the same, and can report it
         return None
     return trace.result.get(ANSWERS[words[0]]) if trace else None

@@ -48,8 +48,8 @@ VERSIONS = re.compile(r"satisfies the requirement (.*?)(?: \(from .*?\))? \(from
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PublishedWheel:
-    """A wheel as a registry lists it."""
+class PublishedFile:
+    """A wheel or an sdist as a registry lists it."""
 
     file: str
     sha256: str
@@ -77,7 +77,7 @@ class NoWheel:
 def require_pip(env: Mapping[str, str]) -> tuple[int, int]:
     """Return the version of the pip beside this interpreter; UsageError where there is none, or too old a one."""
     with temporary_directory("toolkit-pip-") as folder:
-        done = _run_pip(["--version"], folder=folder, env=env)
+        done = run_pip(["--version"], folder=folder, env=env)
     found = re.match(r"pip (\d+)\.(\d+)", done.stdout)
     if done.returncode != 0 or found is None:
         raise UsageError(
@@ -95,7 +95,7 @@ def require_pip(env: Mapping[str, str]) -> tuple[int, int]:
     return version
 
 
-def find_wheel(distribution: str, version: str, target: Target, *, env: Mapping[str, str]) -> PublishedWheel | NoWheel:
+def find_wheel(distribution: str, version: str, target: Target, *, env: Mapping[str, str]) -> PublishedFile | NoWheel:
     """Return the wheel that pip would choose for a target, without downloading it.
 
     Raises LockError where the registry does not answer.
@@ -105,10 +105,10 @@ def find_wheel(distribution: str, version: str, target: Target, *, env: Mapping[
         report = folder / "report.json"
         words: list[str | Path] = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", report]
         words += ["--no-deps", *_selection(target), "--target", folder / "none", requirement]
-        done = _run_pip(words, folder=folder, env=env)
+        done = run_pip(words, folder=folder, env=env)
         if done.returncode != 0:
             return _no_wheel(requirement, target, done)
-        return _read_report(report, requirement, target)
+        return read_report(report, requirement, target)
 
 
 def resolve_wheels(
@@ -124,7 +124,7 @@ def resolve_wheels(
             report = folder / "report.json"
             words: list[str | Path] = ["install", "--dry-run", "--ignore-installed", "--progress-bar", "off", *features]
             words += ["--report", report, *_selection(target), "--target", folder / "none", *requirements]
-            done = _run_pip(words, folder=folder, env=env)
+            done = run_pip(words, folder=folder, env=env)
             if done.returncode == 0:
                 items = json.loads(report.read_text(encoding="utf-8"))["install"]
                 return tuple(_resolved_wheel(item, target) for item in items)
@@ -132,11 +132,11 @@ def resolve_wheels(
             return NoWheel(target=target, why=why)
         if "Retrying (" in done.stderr:
             break
-    raise _no_answer(f"what {', '.join(requirements)} needs on {target}", done)
+    raise no_answer(f"what {', '.join(requirements)} needs on {target}", done)
 
 
 def download_wheel(
-    distribution: str, version: str, wheel: PublishedWheel, target: Target,
+    distribution: str, version: str, wheel: PublishedFile, target: Target,
     *, pip: tuple[int, int], into: Path, env: Mapping[str, str], progress: Progress | None,
 ) -> Path:  # fmt: skip
     """Download a wheel into an empty folder and return its path there; its hash is checked by pip.
@@ -144,22 +144,10 @@ def download_wheel(
     `pip` is what `require_pip` returned. Raises HashMismatchError for other bytes, FetchError where they cannot be
     had, StorageError where the disk is full.
     """
-    wanted = into / "wanted.txt"
-    wanted.write_text(f"{distribution}=={version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
-    bar = "raw" if pip >= RAW_PROGRESS_PIP else "off"
-    words: list[str | Path] = [
-        "download",
-        "--no-cache-dir",
-        "--progress-bar",
-        bar,
-        "--require-hashes",
-        "--no-deps",
-        *_selection(target),
-    ]
-    words += ["--dest", into, "--requirement", wanted]
-    done = _run_pip(words, folder=into, env=env, on_line=_progress_reader(progress))
+    words = [*download_words(f"{distribution}=={version}", wheel, pip=pip, into=into), "--no-deps", *_selection(target)]
+    done = run_pip(words, folder=into, env=env, progress=progress)
     if done.returncode != 0:
-        raise _no_download(wheel, target, done, into)
+        raise no_download(wheel, done, into, target)
     if not (into / wheel.file).is_file():
         arrived = ", ".join(sorted(path.name for path in into.glob("*.whl"))) or "no wheel"
         raise FetchError(f"pip brought {arrived}, expected {wheel.file}", hint="resolve anew: toolkit lock --upgrade")
@@ -188,21 +176,64 @@ def ask_side_by_side(ask: Callable[[T], R], questions: Sequence[T], *, progress:
         return [future.result() for future in futures]
 
 
-def _selection(target: Target) -> list[str | Path]:
-    """Return the options that make pip choose for a target instead of for the interpreter it runs in."""
-    major, minor = python_version(target.python_tag)
-    words = ["--only-binary=:all:", "--python-version", f"{major}.{minor}", "--implementation", "cp"]
-    # Without these pip takes the flags of the interpreter that it runs in, a free-threaded build's `t` for one.
-    words += [f"--abi={abi}" for abi in (target.python_tag, "abi3", "none")]
-    return [*words, *(f"--platform={platform}" for platform in accepted_platforms(target.platform))]
+# --- what pip is told and says, of any file ----------------------------------------------------------------------
 
 
-def _run_pip(
-    words: list[str | Path], *, folder: Path, env: Mapping[str, str], on_line: Callable[[str], None] | None = None
-) -> Completed:
-    """Run pip from a folder of ours, which holds its temporary files too, so that no other disk need have room."""
-    composed = compose_env(env, {**PIP_SETTINGS, "TMPDIR": str(folder)}, prefixes=PREFIXES_OF_PIP)
-    return run([sys.executable, "-m", "pip", *words], cwd=folder, env=composed, check=False, on_line=on_line)
+def run_pip(
+    words: Sequence[str | Path], *, folder: Path, env: Mapping[str, str], program: Sequence[str] = ("-m", "pip"),
+    settings: Mapping[str, str] = PIP_SETTINGS, progress: Progress | None = None,
+) -> Completed:  # fmt: skip
+    """Run pip from a folder of ours, which holds its temporary files too, so that no other disk need have room.
+
+    `program` is what this interpreter is to run. `progress` hears of a download where `words` ask for the raw bar.
+    """
+    composed = compose_env(env, {**settings, "TMPDIR": str(folder)}, prefixes=PREFIXES_OF_PIP)
+    argv = [sys.executable, *program, *words]
+    return run(argv, cwd=folder, env=composed, check=False, on_line=_progress_reader(progress))
+
+
+def download_words(
+    requirement: str, published: PublishedFile, *, pip: tuple[int, int], into: Path
+) -> list[str | Path]:  # fmt: skip
+    """Return the words that make pip download one file of that hash and no other; `pip` is its version."""
+    wanted = into / "wanted.txt"
+    wanted.write_text(f"{requirement} --hash=sha256:{published.sha256}\n", encoding="utf-8")
+    bar = "raw" if pip >= RAW_PROGRESS_PIP else "off"
+    words: list[str | Path] = ["download", "--no-cache-dir", "--progress-bar", bar, "--require-hashes"]
+    return [*words, "--dest", into, "--requirement", wanted]
+
+
+def read_report(report: Path, requirement: str, target: Target | None = None) -> PublishedFile:
+    """Return the file that a report of pip names first; LockError where the registry gives no sha256 of it."""
+    item = json.loads(report.read_text(encoding="utf-8"))["install"][0]
+    return _published_file(item, requirement, target)
+
+
+def no_answer(question: str, done: Completed) -> LockError:
+    """Return the error for a registry that did not answer."""
+    return LockError(
+        f"the registry did not answer {question}",
+        hint="is the network up, and is the index of `pip config list` the right one?",
+        details=last_lines(done.stderr),
+    )
+
+
+def no_download(
+    published: PublishedFile, done: Completed, into: Path, target: Target | None = None
+) -> FetchError | StorageError:
+    """Return the error for a download that failed, by what pip said of it."""
+    actual = re.search(r"^\s*Got\s+([0-9a-f]{64})$", done.stderr, re.MULTILINE)
+    if actual:
+        return HashMismatchError(
+            what=published.file, expected=published.sha256, actual=actual[1], origin="the registry"
+        )
+    if "No space left on device" in done.stderr:
+        return StorageError(f"cannot write: {into} is full", hint="free or choose another place with --store")
+    return FetchError(
+        f"pip could not download {published.file}{f' for {target}' if target else ''}",
+        hint="is the network up, and does the index of `pip config list` still have it?",
+        details=last_lines(done.stdout, done.stderr),
+    )
 
 
 def _progress_reader(progress: Progress | None) -> Callable[[str], None] | None:
@@ -216,23 +247,30 @@ def _progress_reader(progress: Progress | None) -> Callable[[str], None] | None:
     return read
 
 
-def _read_report(report: Path, requirement: str, target: Target) -> PublishedWheel:
-    item = json.loads(report.read_text(encoding="utf-8"))["install"][0]
-    return _published_wheel(item, requirement, target)
-
-
-def _published_wheel(item: Mapping[str, Any], requirement: str, target: Target) -> PublishedWheel:
+def _published_file(item: Mapping[str, Any], requirement: str, target: Target | None) -> PublishedFile:
     download = item["download_info"]
     sha256 = download.get("archive_info", {}).get("hashes", {}).get("sha256")
     if sha256 is None:
-        raise LockError(f"{target}: the registry gives no sha256 for {requirement}")
-    return PublishedWheel(file=unquote(urlsplit(download["url"]).path.rpartition("/")[2]), sha256=sha256)
+        raise LockError(f"{f'{target}: ' if target else ''}the registry gives no sha256 for {requirement}")
+    return PublishedFile(file=unquote(urlsplit(download["url"]).path.rpartition("/")[2]), sha256=sha256)
+
+
+# --- wheels ------------------------------------------------------------------------------------------------------
+
+
+def _selection(target: Target) -> list[str | Path]:
+    """Return the options that make pip choose for a target instead of for the interpreter it runs in."""
+    major, minor = python_version(target.python_tag)
+    words = ["--only-binary=:all:", "--python-version", f"{major}.{minor}", "--implementation", "cp"]
+    # Without these pip takes the flags of the interpreter that it runs in, a free-threaded build's `t` for one.
+    words += [f"--abi={abi}" for abi in (target.python_tag, "abi3", "none")]
+    return [*words, *(f"--platform={platform}" for platform in accepted_platforms(target.platform))]
 
 
 def _resolved_wheel(item: Mapping[str, Any], target: Target) -> ResolvedWheel:
     metadata = item["metadata"]
     name, version = metadata["name"], metadata["version"]
-    wheel = _published_wheel(item, f"{name}=={version}", target)
+    wheel = _published_file(item, f"{name}=={version}", target)
     return ResolvedWheel(
         distribution=name, version=version, file=wheel.file, sha256=wheel.sha256,
         needs=tuple(metadata.get("requires_dist", ())),
@@ -242,7 +280,7 @@ def _resolved_wheel(item: Mapping[str, Any], target: Target) -> ResolvedWheel:
 def _no_wheel(requirement: str, target: Target, done: Completed) -> NoWheel:
     versions = VERSIONS.search(done.stderr)
     if versions is None or "Retrying (" in done.stderr:
-        raise _no_answer(f"which wheel of {requirement} is for {target}", done)
+        raise no_answer(f"which wheel of {requirement} is for {target}", done)
     return NoWheel(target=target, why=f"versions with a wheel for it: {versions[2]}")
 
 
@@ -255,25 +293,3 @@ def _why_unresolved(done: Completed) -> str:
     if conflict := re.search(r"^The conflict is caused by:\n((?:[ ]+\S.*\n)+)", done.stdout, re.MULTILINE):
         return "these cannot all be had: " + "; ".join(line.strip() for line in conflict[1].splitlines())
     return ""
-
-
-def _no_answer(question: str, done: Completed) -> LockError:
-    return LockError(
-        f"the registry did not answer {question}",
-        hint="is the network up, and is the index of `pip config list` the right one?",
-        details=last_lines(done.stderr),
-    )
-
-
-def _no_download(wheel: PublishedWheel, target: Target, done: Completed, into: Path) -> FetchError | StorageError:
-    actual = re.search(r"^\s*Got\s+([0-9a-f]{64})$", done.stderr, re.MULTILINE)
-    if actual:
-        return HashMismatchError(what=wheel.file, expected=wheel.sha256, actual=actual[1], origin="the registry")
-    details = last_lines(done.stdout, done.stderr)
-    if "No space left on device" in done.stderr:
-        return StorageError(f"cannot write: {into} is full", hint="free or choose another place with --store")
-    return FetchError(
-        f"pip could not download {wheel.file} for {target}",
-        hint="is the network up, and does the index of `pip config list` still have it?",
-        details=details,
-    )

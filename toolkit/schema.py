@@ -173,6 +173,12 @@ def key_table(struct: type[msgspec.Struct], *, skip: Sequence[str] = ()) -> str:
     return "\n".join(rows)
 
 
+def inner_tables(struct: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
+    """Return the structs that stand in a struct's fields, by key."""
+    plain = {name: _plain(field.type) for name, field in _fields(struct).items()}
+    return {name: kind for name, kind in plain.items() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)}
+
+
 # --- faults ----------------------------------------------------------------------------------------------------
 
 

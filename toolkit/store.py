@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 LOCK_FOLDER = "locks"
 IN_USE = "in-use"
 WAIT_NOTICE = 1.0
-WAIT_LIMIT = 3600.0
+WAIT_LIMIT = 48 * 3600.0
+"""Seconds: a source build holds its lock for hours. Who dies gives it back at once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

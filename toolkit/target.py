@@ -93,14 +93,25 @@ def require_torch(interpreter: Interpreter, contract: Contract) -> None:
     if interpreter.torch is None:
         raise TargetError(
             f"{interpreter.executable} has no torch, expected {wanted}",
-            hint=f"install it: {interpreter.executable} -m pip install torch=={wanted}",
+            hint=_how_to_get(wanted, interpreter),
         )
     found = interpreter.torch if "+" in wanted else interpreter.torch.partition("+")[0]
     if found != wanted:
         raise ContractMismatchError(
             f"{interpreter.executable} has torch {interpreter.torch}, expected {wanted}",
-            hint=f"install it: {interpreter.executable} -m pip install torch=={wanted}",
+            hint=_how_to_get(wanted, interpreter, elsewhere=True),
         )
+
+
+def _how_to_get(torch: str, interpreter: Interpreter, *, elsewhere: bool = False) -> str:
+    """Say how to have a torch; where another is installed, other overlays may need that one."""
+    if not elsewhere:
+        return f"install it: {interpreter.executable} -m pip install torch=={torch}"
+    folder = f".venv-torch-{torch}"
+    return (
+        f"give it an interpreter of its own: python3 -m venv {folder} && {folder}/bin/pip install torch=={torch}, "
+        f"then --python {folder}/bin/python"
+    )
 
 
 def require_fit(overlay: Overlay, interpreter: Interpreter, environ: Mapping[str, str]) -> None:

@@ -53,10 +53,15 @@ class _KeySet(ctypes.Structure):
 
 
 def prepare(runtime: str) -> dict[str, Any]:
-    """Import torch and torch_npu for `runtime` ("host" or "device") and return what they say of themselves."""
+    """Import torch and torch_npu for `runtime` ("host" or "device") and return what they say of themselves.
+
+    Where there is no torch_npu, nothing of it is wanted: what must be there is asked for by its own name.
+    """
     if runtime == "host":
         _import_torch_alone()
     torch = importlib.import_module("torch")
+    if importlib.util.find_spec("torch_npu") is None:
+        return {"runtime": runtime, "torch": str(torch.__version__), "torch_npu": None, "devices": 0, "soc": None}
     torch_npu = importlib.import_module("torch_npu")
     return {
         "runtime": runtime,

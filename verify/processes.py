@@ -40,4 +40,5 @@ def end_tree(pid: int) -> None:
 
 def _children_of(pid: int) -> Iterator[int]:
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-        yield from map(int, listing.read_text().split())
+        with contextlib.suppress(OSError):  # A thread that ends takes its listing with it.
+            yield from map(int, listing.read_text().split())

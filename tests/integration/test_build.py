@@ -9,24 +9,31 @@ import sys
 import sysconfig
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.repositories import commit_index, git, make_upstream
 from toolkit.build import BuiltWheel, build_wheel, shell_command
 from toolkit.build.sandbox import choose_sandbox
 from toolkit.build.workroom import RECORD
 from toolkit.errors import BuildError, StorageError
 from toolkit.files import remove_tree
+from toolkit.git import check_out_commit
 from toolkit.model import Backend, BuildSpec, BuildTree, FetchedBase, SandboxKind, SandboxMode, Target
 
 pytest.importorskip("setuptools")
 
 COMMIT = "5a" * 20
 EPOCH = 1_750_000_000
+
+Files = Mapping[str, str] | Callable[[Path], object]
+"""A project's files by name, or what writes them into a folder."""
+
 PLATFORM = f"manylinux_2_39_{os.uname().machine}"
+PYTHON_TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 SANDBOX: SandboxKind = choose_sandbox("auto", path=os.environ["PATH"]).kind
 
@@ -92,7 +99,10 @@ CMAKE = {
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a virtual environment that has what the tests' own has: setuptools, wheel and build among it."""
-    folder = tmp_path_factory.mktemp("environment") / "env"
+    return make_environment(tmp_path_factory.mktemp("environment") / "env")
+
+
+def make_environment(folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python3*/site-packages")
     (site / "tests.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
@@ -109,7 +119,7 @@ class Workshop:
         self.steps: list[tuple[int, int | None]] = []
 
     def build(
-        self, files: Mapping[str, str], *, backend: Backend = "setup.py", sandbox: SandboxMode = "auto",
+        self, files: Files, *, backend: Backend = "setup.py", sandbox: SandboxMode = "auto",
         env: Mapping[str, str] | None = None, pass_env: tuple[str, ...] = (), environ: Mapping[str, str] | None = None,
         work: str = "work", subfolder: str = "", **options: Any,
     ) -> BuiltWheel:  # fmt: skip
@@ -122,16 +132,20 @@ class Workshop:
             **{"on_progress": lambda done, total: self.steps.append((done, total)), **options},
         )  # fmt: skip
 
-    def lay_out(self, files: Mapping[str, str], subfolder: str = "") -> BuildTree:
+    def lay_out(self, files: Files, subfolder: str = "") -> BuildTree:
         root = self.work / "tree"
         remove_tree(root)
+        if callable(files):
+            root.mkdir(parents=True)
+            files(root)
+            files = {}
         for name, text in files.items():
             path = root / subfolder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         base = FetchedBase(
             component="tiny_part", kind="git", digest=COMMIT, path=self.root / "repository", file="", distribution="",
-            version="", target=Target(python_tag="cp311", platform=PLATFORM), subfolder=subfolder, epoch=EPOCH,
+            version="", target=Target(python_tag=PYTHON_TAG, platform=PLATFORM), subfolder=subfolder, epoch=EPOCH,
         )  # fmt: skip
         return BuildTree(base=base, root=root, digest="tree-digest", native_digest="native-digest")
 
@@ -169,6 +183,27 @@ def test_two_folders_give_the_same_bytes(workshop: Workshop, sandbox: SandboxMod
     assert b"/usr/src/tiny_part" in native
     assert str(workshop.root).encode() not in native
     assert first.facts.sandbox == (SANDBOX if sandbox == "auto" else "none")
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "off"])
+def test_two_places_of_the_build_environment_give_the_same_bytes(
+    workshop: Workshop, tmp_path: Path, sandbox: SandboxMode
+) -> None:
+    header = "static const char *header(void) { return __FILE__; }\n"
+    native = NATIVE.replace("#include", "#include <header.h>\n#include", 1).replace("(__FILE__)", "(header())")
+    setup = "import sys\n" + SETUP.replace('c"])', 'c"], include_dirs=[sys.prefix + "/include"])')
+    wheels = []
+    for place in ("one", "another/and/longer"):
+        workshop.environment = make_environment(tmp_path / place / "env")
+        (workshop.environment / "include" / "header.h").write_text(header, encoding="utf-8")
+        files = {**EXTENSION, "setup.py": setup, "src/native.c": native}
+        wheels.append(workshop.build(files, env={"CFLAGS": "-g"}, sandbox=sandbox).path.read_bytes())
+
+    (wheel,) = (workshop.root / "work-wheels").iterdir()
+    built = read_member(wheel, "tiny/_native")
+    assert wheels[0] == wheels[1]
+    assert b"/usr/src/build-environment/include/header.h" in built
+    assert str(tmp_path).encode() not in built
 
 
 @with_ccache
@@ -247,14 +282,31 @@ def test_cmake_and_ninja_build_and_their_steps_are_told(workshop: Workshop) -> N
     assert b"/usr/src/tiny_part/one.cpp" in read_member(built.path, "tiny/libtiny.so")
 
 
-def test_the_callers_umask_does_not_reach_the_wheel(workshop: Workshop) -> None:
+def test_the_callers_umask_does_not_reach_the_wheel(workshop: Workshop, tmp_path: Path) -> None:
+    """The tree is written under that umask, too: setuptools gives data in a wheel the mode that it has there."""
+    setup = "open('tiny/made.txt', 'w').close()\n" + SETUP.replace(
+        "ext_modules", 'package_data={"": ["*.*"]}, ext_modules'
+    )
+    files = {**EXTENSION, "setup.py": setup, "tiny/data.txt": "1", "tiny/run.sh": "1"}
+    upstream = tmp_path / "upstream"
+    make_upstream(upstream, files)
+    git(upstream, "update-index", "--chmod=+x", "tiny/run.sh")
+    commit = commit_index(upstream)
+
     before = os.umask(0o077)
     try:
-        workshop.build(setup_that("import os\nprint('umask', oct(os.umask(0o022)))"))
+        built = workshop.build(lambda root: check_out_commit(upstream / ".git", commit, [], root, what="x"))
     finally:
         os.umask(before)
 
-    assert "umask 0o22" in workshop.log
+    with zipfile.ZipFile(built.path) as archive:
+        modes = {member.filename: member.external_attr >> 16 & 0o777 for member in archive.infolist()}
+    native = next(name for name in modes if name.startswith("tiny/_native"))
+    assert {name: oct(mode) for name, mode in modes.items() if name.startswith("tiny/")} == {
+        "tiny/__init__.py": "0o644", "tiny/data.txt": "0o644", "tiny/made.txt": "0o644", "tiny/run.sh": "0o755",
+        native: "0o755",
+    }  # fmt: skip
+    assert {oct(mode) for mode in modes.values()} <= {"0o644", "0o755", "0o664"}
 
 
 def test_nothing_but_the_wheel_is_put_where_it_goes(workshop: Workshop) -> None:
@@ -359,6 +411,16 @@ def test_a_build_cannot_read_the_callers_home(workshop: Workshop, own_places: Pa
 
 
 @in_bubblewrap
+def test_a_build_cannot_read_the_store(workshop: Workshop, own_places: Path) -> None:
+    workshop.root = own_places
+    (own_places / "repository").mkdir()
+
+    workshop.build(setup_that(f"import os\nprint(os.path.exists({str(own_places / 'repository')!r}))"))
+
+    assert "False" in workshop.log.splitlines()
+
+
+@in_bubblewrap
 def test_what_a_recipe_names_stays_readable(workshop: Workshop, tmp_path: Path) -> None:
     cann = tmp_path / "cann"
     (cann / "include").mkdir(parents=True)
@@ -446,6 +508,27 @@ def test_the_temporary_folder_of_the_machine_is_the_builds_own(workshop: Worksho
     assert (workshop.work / "tmp" / "toolkit-was-here").exists()
 
 
+@in_bubblewrap
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("open({!r})", id="reads"),
+        pytest.param("open({!r}, 'w')", id="writes"),
+    ],
+)
+def test_a_build_that_needs_a_hidden_file_is_told_that_it_is_hidden(
+    workshop: Workshop, own_places: Path, code: str
+) -> None:
+    (own_places / "tool").mkdir()
+    (own_places / "tool" / "settings").touch()
+
+    with pytest.raises(BuildError) as caught:
+        workshop.build(setup_that(code.format(str(own_places / "tool" / "settings"))))
+
+    assert "No such file or directory" in caught.value.message
+    assert caught.value.hint.startswith("a build does not see the machine's ")
+
+
 # --- why it failed ---------------------------------------------------------------------------------------------
 
 
@@ -516,16 +599,13 @@ def test_an_interrupt_ends_all_that_the_build_started(workshop: Workshop, sandbo
     )
 
     def interrupt(done: int, total: int | None) -> None:
-        assert _processes_with(seconds)
+        assert _wait_until(lambda: bool(_processes_with(seconds)))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         workshop.build(setup_that(code), sandbox=sandbox, on_progress=interrupt)
 
-    limit = time.monotonic() + 10
-    while _processes_with(seconds) and time.monotonic() < limit:
-        time.sleep(0.02)
-    assert _processes_with(seconds) == []
+    assert _wait_until(lambda: not _processes_with(seconds))
     assert not (workshop.root / "work-wheels").exists()
 
 
@@ -537,6 +617,13 @@ def test_what_leaves_the_session_ends_with_the_build_too(workshop: Workshop) -> 
     workshop.build(setup_that(code))
 
     assert _processes_with(seconds) == []
+
+
+def _wait_until(holds: Callable[[], bool]) -> bool:
+    limit = time.monotonic() + 10
+    while not holds() and time.monotonic() < limit:
+        time.sleep(0.02)
+    return holds()
 
 
 def _processes_with(word: str) -> list[int]:
@@ -581,3 +668,103 @@ def test_what_a_failed_build_left_does_not_reach_the_next(workshop: Workshop) ->
     workshop.build(setup_that(litter), sandbox="off")
 
     assert workshop.log.splitlines()[1] == "found []"
+
+
+# --- a build that means harm ------------------------------------------------------------------------------------
+
+FORGE = """
+import json, os
+record = json.load(open('../build.json'))
+record['prefix'], record['env'] = [], {'FORGED': '1'}
+"""
+
+
+@in_bubblewrap
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("open('../build.json', 'w').write(json.dumps(record))", id="writes it"),
+        pytest.param("os.unlink('../build.json')", id="removes it"),
+        pytest.param("os.rename('../tmp', '../tmp2')", id="changes its folder"),
+        pytest.param("open('../logs/build.log', 'w')", id="writes the log"),
+        pytest.param("open('../bin/cc', 'w')", id="writes a compiler"),
+    ],
+)
+def test_a_build_cannot_write_what_toolkit_says_of_it(workshop: Workshop, code: str) -> None:
+    with pytest.raises(BuildError, match=r"Read-only file system|Device or resource busy|writes outside"):
+        workshop.build(setup_that(FORGE + code))
+
+    argv, env, _ = shell_command(workshop.work, {})
+    assert Path(argv[0]).name == "bwrap"
+    assert "FORGED" not in env
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("open('../build.json', 'w').write(json.dumps(record))", id="written"),
+        pytest.param("os.unlink('../build.json')", id="removed"),
+        pytest.param("os.unlink('../build.json'); os.mkdir('../build.json')", id="a folder"),
+    ],
+)
+@pytest.mark.parametrize("way", ["off", "network namespace"])
+def test_what_an_unhindered_build_makes_of_its_record_is_undone(
+    workshop: Workshop, only_unshare: dict[str, str], way: str, code: str
+) -> None:
+    sandbox: SandboxMode = "off" if way == "off" else "require"
+    with pytest.raises(BuildError, match=r"^tiny_part cannot be built: its build ended with exit code 1$"):
+        workshop.build(setup_that(f"{FORGE}{code}\nraise SystemExit(1)"), sandbox=sandbox, environ=only_unshare)
+
+    argv, env, _ = shell_command(workshop.work, {})
+    assert (Path(argv[0]).name == "unshare") is (way != "off")
+    assert env["VIRTUAL_ENV"] == str(workshop.environment)
+    assert "FORGED" not in env
+
+
+@pytest.mark.parametrize("code", ["", "\nraise SystemExit(1)"], ids=["ends well", "fails"])
+@pytest.mark.parametrize(
+    "harm",
+    [
+        pytest.param("shutil.rmtree('../logs')", id="logs removed"),
+        pytest.param("shutil.rmtree('../logs'); os.symlink('/etc', '../logs')", id="logs a symlink"),
+        pytest.param("os.unlink('../logs/build.log'); os.symlink('/etc/hostname', '../logs/build.log')",
+                     id="log a symlink"),
+        pytest.param("os.rename('../logs', '../other'); os.symlink('other', '../logs')", id="logs behind a symlink"),
+        pytest.param("os.unlink('../logs/build.log'); os.mkdir('../logs/build.log')", id="log a folder"),
+        pytest.param("shutil.rmtree(os.path.dirname(os.getcwd()))", id="all removed"),
+    ],
+)  # fmt: skip
+def test_a_build_that_harms_its_own_folder_fails_as_a_build(workshop: Workshop, harm: str, code: str) -> None:
+    try:
+        workshop.build(setup_that(f"import os, shutil\n{harm}{code}"), sandbox="off")
+    except BuildError as fault:
+        assert fault.message.startswith("tiny_part cannot be built: its build ended with exit code ")  # noqa: PT017
+        assert fault.message.endswith(f", and removed or replaced its log {workshop.work}/logs/build.log")  # noqa: PT017
+        assert "the log is" not in fault.hint  # noqa: PT017
+    else:
+        assert not code
+        assert "all" not in harm
+
+
+@in_bubblewrap
+def test_a_wheel_of_another_place_is_not_followed(workshop: Workshop) -> None:
+    secret = workshop.root / "secret.whl"
+    secret.write_text("secret")
+    code = f"import os; os.mkdir('dist'); os.symlink({str(secret)!r}, 'dist/tiny-1-py3-none-any.whl'); os._exit(0)"
+
+    with pytest.raises(BuildError, match=r"left tiny-1-py3-none-any\.whl in .*/dist, which is no regular file$"):
+        workshop.build(setup_that(code))
+
+
+def test_a_damaged_wheel_is_the_builds_fault(workshop: Workshop) -> None:
+    code = "import os; os.mkdir('dist'); open('dist/tiny-1-py3-none-any.whl', 'w').write('no'); os._exit(0)"
+
+    with pytest.raises(BuildError, match=r"^the build left no good wheel: .*tiny-1-py3-none-any\.whl"):
+        workshop.build(setup_that(code))
+
+
+def test_what_a_wheel_brings_beside_its_package_is_told(workshop: Workshop) -> None:
+    files = {"setup.py": "from setuptools import setup\nsetup(name='tiny', version='1', packages=['tiny', 'torch'])\n",
+             "tiny/__init__.py": "", "torch/__init__.py": ""}  # fmt: skip
+
+    assert workshop.build(files).findings == ("tiny-1-py3-none-any.whl also brings torch beside 'tiny'",)

@@ -24,7 +24,7 @@ from tests.wheels import make_wheel
 from toolkit.errors import FetchError, HashMismatchError, LockError, SourceError, UsageError
 from toolkit.files import sha256_file
 from toolkit.model import Contract, Target
-from toolkit.registry import RAW_PROGRESS_PIP, PublishedWheel, find_wheel, require_pip
+from toolkit.registry import RAW_PROGRESS_PIP, PublishedFile, find_wheel, require_pip
 from toolkit.sources.wheel import Artifact, Base, Locked, fetch, resolve
 from toolkit.store import Store
 
@@ -177,7 +177,7 @@ def test_pip_answers_outside_a_virtual_environment_too(
     add_wheel(index)
     monkeypatch.setattr(sys, "executable", base)
     found = find_wheel("sample-parts", "1.0", CP311, env={**env, "PIP_REQUIRE_VIRTUALENV": "1"})
-    assert isinstance(found, PublishedWheel)
+    assert isinstance(found, PublishedFile)
 
 
 def test_an_interpreter_without_pip_is_named(

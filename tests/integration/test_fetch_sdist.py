@@ -9,6 +9,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from toolkit.errors import FetchError, HashMismatchError, LockError, SourceError
 from toolkit.files import sha256_file
 from toolkit.lock import read_lock, write_lock
 from toolkit.model import Contract, FetchedBase, Interpreter, Lock, LockedComponent, Target
+from toolkit.registry import RAW_PROGRESS_PIP, PublishedFile
 from toolkit.requirements import BuildTable
-from toolkit.sdists import PublishedSdist, find_sdist
+from toolkit.sdists import find_sdist
 from toolkit.sources import sdist
 from toolkit.sources.sdist import Base, Locked
 from toolkit.store import Store
@@ -31,6 +33,7 @@ INTERPRETER = Interpreter(
 )
 BASE = Base(kind="sdist", distribution="sample", version="1.0", build=BuildTable(requires=()))
 TRAP = "import pathlib; pathlib.Path({!r}).touch(); raise SystemExit('the project ran')\n"
+HAS_RAW_PROGRESS = tuple(map(int, version("pip").split(".")[:2])) >= RAW_PROGRESS_PIP
 OWN_BACKEND = "[build-system]\nrequires = []\nbuild-backend = 'own'\nbackend-path = ['.']\n"
 
 
@@ -183,8 +186,21 @@ def test_a_server_is_asked_for_its_sdist_though_it_has_a_wheel(
     (index / "sample-1.0-py3-none-any.whl").write_bytes(b"no wheel")
     env["PIP_FIND_LINKS"] = f"{server}/index/"
     found = find_sdist("sample", "1.0", env=env)
-    assert found == PublishedSdist(file=path.name, sha256=sha256_file(path))
+    assert found == PublishedFile(file=path.name, sha256=sha256_file(path))
     assert fetch_it(lock_of(path), store, env).path.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.skipif(not HAS_RAW_PROGRESS, reason="this pip has no raw progress bar")
+def test_bytes_are_counted_while_they_arrive(index: Path, env: dict[str, str], store: Store, server: str) -> None:
+    path = make_sdist(index, files={"setup.py": "", "data": os.urandom(1_000_000).hex()})
+    seen: list[tuple[int, int | None]] = []
+    sdist.fetch(
+        lock_of(path), component="sample", target=CP311, store=store, offline=False, interpreter=INTERPRETER,
+        env={**env, "PIP_FIND_LINKS": f"{server}/index/"}, progress=lambda *counts: seen.append(counts),
+    )  # fmt: skip
+    size = path.stat().st_size
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == ((0, size), (size, size))
 
 
 def test_a_damaged_entry_is_fetched_again(

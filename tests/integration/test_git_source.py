@@ -84,6 +84,19 @@ def test_a_server_that_gives_out_no_commit_by_id_is_asked_for_its_history(
     assert git(base.path, "rev-list", "--count", "--all") == "2"
 
 
+def test_after_a_commit_came_by_its_id_the_history_is_asked_for_whole(
+    store: Store, server: GitServer, commit: str
+) -> None:
+    tip = git(server.root / "x", "rev-parse", "HEAD")
+    alone = fetch(store, server, tip, "old")
+    assert git(alone.path, "rev-list", "--count", tip) == "1"
+
+    base = fetch(store, server, commit, "old")
+
+    assert base.path == alone.path
+    assert missing_part(base.path, commit) == missing_part(base.path, tip) == ""
+
+
 def test_a_history_without_the_commit_is_said_to_lack_it(store: Store, server: GitServer, commit: str) -> None:
     with pytest.raises(FetchError) as raised:
         fetch(store, server, "1" * 40, "old")
@@ -108,7 +121,10 @@ def test_a_server_that_refuses(store: Store, server: GitServer, commit: str, way
     expected = reason.format(address.partition("/401")[0] if way == "401" else address)
     assert raised.value.message == f"x: commit {commit} of x cannot be had from its address"
     assert raised.value.details == (f"{address}: {expected}",)
-    assert raised.value.hint == "name another place with `--mirror x=URL`; a folder with a clone of it will do"
+    assert (
+        raised.value.hint
+        == "name another place with `--mirror x=URL`, a folder with a clone of it will do; or mend the commit"
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,14 +150,16 @@ def test_a_server_that_cannot_be_used_leaves_the_store_fit_for_the_next(
 
 
 def test_a_server_that_takes_a_connection_and_says_nothing(store: Store, server: GitServer, commit: str) -> None:
+    waits: list[float] = []
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"https://127.0.0.1:{mute.getsockname()[1]}/x"
         locked = source.Locked(urls=(address,), commit=commit)
         with pytest.raises(FetchError) as raised:
             source.fetch(
                 locked, component="x", target=TARGET, store=store, offline=False, env=server.env,
-                patience=Patience(waits=(), limits=Limits(whole=1.5, silence=60)),
+                patience=Patience(limits=Limits(whole=1.5, silence=60), sleep=waits.append),
             )  # fmt: skip
+    assert waits == []
     assert raised.value.details == (f"{address}: it did not end within 1.5 s",)
 
 
@@ -190,6 +208,23 @@ def test_a_password_in_a_mirrors_address_is_not_shown(
         )  # fmt: skip
     assert len(raised.value.details) == 2
     assert "secret" not in f"{raised.value.details}{raised.value.message}{caplog.text}"
+
+
+def test_a_password_opens_a_mirror_and_stands_on_no_command_line(
+    store: Store, server: GitServer, commit: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = server.address("guarded", "x")
+    locked = source.Locked(urls=(server.address("404", "x"),), commit=commit)
+    caplog.set_level("DEBUG")
+    base = source.fetch(
+        locked, component="x", target=TARGET, store=store, offline=False, patience=HASTY,
+        env={**server.env, "TOOLKIT_MIRROR_X": address.replace("https://", "https://me:se:cret%2F@")},
+    )  # fmt: skip
+    assert base.digest == commit
+    assert any(address.encode() in command for command in server.commands)
+    assert not any(b"cret" in command for command in server.commands if b"git" in command)
+    assert "cret" not in caplog.text
+    assert not any(b"cret" in path.read_bytes() for path in base.path.rglob("*") if path.is_file())
 
 
 def test_ssh_never_asks_and_may_not_wait_for_ever(store: Store, server: GitServer, commit: str, tmp_path: Path) -> None:

@@ -242,6 +242,47 @@ def test_a_change_that_the_commit_has_is_upstream_and_green_on_the_base(ground: 
     assert answer["packages"][0]["version"] == f"1.2.0+git{other.upstream.newer[:7]}"
 
 
+# --- what a run without work notices ----------------------------------------------------------------------------
+
+
+def test_a_variable_that_the_build_gets_is_noticed_when_nothing_else_changed(ground: Ground, tmp_path: Path) -> None:
+    other = variant(ground, tmp_path, "python", "native")
+    words = ("build", "--sandbox", "off")
+    assert toolkit(other, *words).returncode == 0
+    assert "nothing to do" in toolkit(other, *words).stdout
+    elsewhere = counting_compilers(tmp_path / "compilers")
+    changed = replace(other, environ=other.environ | {"CXX": elsewhere["CXX"]})
+
+    assert json.loads(toolkit(changed, "key", "--json").stdout) != json.loads(toolkit(other, "key", "--json").stdout)
+    done = toolkit(changed, *words, "--json")
+    assert (done.returncode, json.loads(done.stdout)["did"]) == (0, ["overlay", "proof"]), done.stderr
+
+
+def test_leaving_the_submodules_out_is_another_build(ground: Ground, tmp_path: Path) -> None:
+    other = copy_of(ground.sample, tmp_path)
+    before = toolkit(other, "key").stdout
+    text = other.recipe.read_text()
+    other.recipe.write_text(
+        text.replace(f'commit = "{other.upstream.older}"', f'commit = "{other.upstream.older}"\nsubmodules = false')
+    )
+    assert toolkit(other, "lock").returncode == 0
+    assert toolkit(other, "key").stdout != before
+
+
+def test_where_a_sandbox_is_required_a_wheel_from_without_is_built_again(ground: Ground, tmp_path: Path) -> None:
+    other = copy_of(ground.sample, tmp_path)
+    environ = {name: value for name, value in other.environ.items() if name not in ("CC", "CXX")}
+    other = replace(other, environ=environ)
+    assert toolkit(other, "build", "--sandbox", "off").returncode == 0
+    done = toolkit(other, "build", "--sandbox", "require", "--json")
+
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert {package["built"]["sandbox"] for package in answer["packages"]} <= {"bubblewrap", "network namespace"}
+    done = toolkit(other, "build", "--sandbox", "require")
+    assert (done.returncode, "build the wheel with" in done.stderr) == (0, False)
+
+
 # --- stages ------------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +305,23 @@ def test_each_stage_can_be_the_last(ground: Ground, tmp_path: Path) -> None:
     )
     unknown = toolkit(other, "build", "--until", "patch", "--component", "sample")
     assert (unknown.returncode, "has no component 'sample'" in unknown.stderr) == (UsageError.exit_code, True)
+
+
+def test_all_that_was_fetched_suffices_for_a_build_offline(ground: Ground, tmp_path: Path) -> None:
+    other = copy_of(ground.sample, tmp_path)
+    other.set_patches("python", "gitlink", "submodule")
+    assert toolkit(other, "build", "--until", "fetch").returncode == 0
+    shutil.move(other.upstream.root, tmp_path / "not there")
+    try:
+        done = toolkit(other, "build", "--offline", "--sandbox", "off", "--json")
+    finally:
+        shutil.move(tmp_path / "not there", other.upstream.root)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_proof_that_is_not_made_is_not_written(ground: Ground, tmp_path: Path) -> None:
+    done = toolkit(ground.sample, "build", "--until", "wheel", "--junit", str(tmp_path / "proof.xml"))
+    assert (done.returncode, "--until wheel makes none" in done.stderr) == (UsageError.exit_code, True)
 
 
 def test_an_overlay_without_a_proof_is_not_the_current_one(ground: Ground, tmp_path: Path) -> None:
@@ -321,8 +379,14 @@ def test_a_failed_build_is_kept_opened_by_the_debug_shell_and_begun_anew(ground:
     assert "int x = y;" in shell.stdout
     assert "/tree" in shell.stdout
 
+    kept = (other.overlays / "sample/failed-sample_npu").resolve()
     other.set_patches("python", "native")
+    edit = replace(
+        EDITS["native"], changes=(*EDITS["native"].changes, ("namespace sample {", "namespace sample {  //"))
+    )
+    other.set_patches(edit)
     assert toolkit(other, "build", "--sandbox", "off", "--until", "wheel").returncode == 0
+    assert not kept.exists()
     gone = toolkit(other, "debug", "shell", "--component", "sample_ops")
     assert (gone.returncode, "there is no failed build of 'sample_ops'" in gone.stderr) == (UsageError.exit_code, True)
 
@@ -427,11 +491,34 @@ def test_a_base_that_is_none_is_refused(
     assert (done.returncode, message in done.stderr) == (code, True), done.stderr
 
 
+def test_a_mirror_for_what_the_recipe_does_not_name_is_told(ground: Ground, tmp_path: Path) -> None:
+    words = ("build", "--until", "patch", "--component", "sample_npu", "--mirror", f"sample_np={tmp_path}")
+    done = toolkit(ground.sample, *words)
+    assert done.returncode == 0
+    assert "TOOLKIT_MIRROR_SAMPLE_NP; did you mean 'TOOLKIT_MIRROR_SAMPLE_NPU'?" in done.stderr
+    done = toolkit(ground.sample, "build", "--mirror", "https://me:secret@h/x")
+    assert (done.returncode, "secret" in done.stderr) == (UsageError.exit_code, False)
+
+
+@pytest.mark.parametrize(("name", "said"), [("it's", "build tools stumble over"), ("a\nb", "has control characters")])
+def test_a_store_that_no_build_could_work_in_is_refused(ground: Ground, tmp_path: Path, name: str, said: str) -> None:
+    other = copy_of(ground.sample, tmp_path)
+    done = toolkit(other, "build", "--until", "wheel", "--store", str(tmp_path / name))
+    assert (done.returncode, said in done.stderr) == (UsageError.exit_code, True), done.stderr
+
+
 def test_offline_needs_what_was_fetched_before(ground: Ground, tmp_path: Path) -> None:
     other = copy_of(ground.sample, tmp_path)
-    done = toolkit(other, "build", "--until", "patch", "--offline")
+    far = "https://git.example.invalid"
+    other.recipe.write_text(other.recipe.read_text().replace(other.upstream.root.as_uri(), far))
+    assert toolkit(other, "lock").returncode == 0
+    words = ("build", "--until", "patch", "--component", "sample_npu", "--offline")
+    done = toolkit(other, *words)
     assert done.returncode == FetchError.exit_code
-    assert "offline" in done.stderr
+    assert "offline nothing is fetched" in done.stderr
+
+    done = toolkit(other, *words, "--mirror", f"sample_npu={other.upstream.main}")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_lock_for_other_requirements_is_stale(ground: Ground, tmp_path: Path) -> None:
@@ -439,6 +526,21 @@ def test_a_lock_for_other_requirements_is_stale(ground: Ground, tmp_path: Path) 
     other.recipe.write_text(other.recipe.read_text().replace('"setuptools>=70.1"', '"setuptools>=70.2"', 1))
     done = toolkit(other, "build", "--until", "patch")
     assert (done.returncode, "stale" in done.stderr) == (LockError.exit_code, True)
+
+
+def test_a_lock_that_was_edited_by_hand_is_refused(ground: Ground, tmp_path: Path) -> None:
+    other = copy_of(ground.sample, tmp_path)
+    lock = other.recipe.with_suffix(".lock")
+    text = lock.read_text()
+    blocks = text.split("[[component.requirement]]\n")
+    pybind = next(block for block in blocks if block.startswith('distribution = "pybind11"'))
+
+    lock.write_text(text.replace(f"[[component.requirement]]\n{pybind}", f"[[component.requirement]]\n{pybind}" * 2, 1))
+    done = toolkit(other, "key")
+    assert (done.returncode, "there are two wheels of pybind11 for" in done.stderr) == (LockError.exit_code, True)
+    lock.write_text(text.replace(f"[[component.requirement]]\n{pybind}", "", 1))
+    done = toolkit(other, "build")
+    assert (done.returncode, "the lock has no pybind11 for" in done.stderr) == (LockError.exit_code, True)
 
 
 # --- elsewhere -----------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.wheels import CP311, make_wheel
-from toolkit.artifacts import obtain_wheel_file
-from toolkit.errors import FetchError, SourceError
-from toolkit.files import sha256_file
+from toolkit.artifacts import obtain_file, obtain_wheel_file
+from toolkit.errors import FetchError, HashMismatchError, SourceError
+from toolkit.files import sha256_bytes, sha256_file
 from toolkit.model import Requirement, Target
 from toolkit.store import Store
 
@@ -61,4 +61,24 @@ def test_a_wheel_that_says_it_is_something_else_is_not_kept(tmp_path: Path, stor
     assert caught.value.message == (
         f"{lying.name} is for cp312-cp312-manylinux_2_28_x86_64 by its WHEEL file, expected {CP311}"
     )
+    assert store.entries() == []
+
+
+@pytest.mark.parametrize("content", [b"right", b"wrong"])
+def test_only_the_pinned_bytes_are_checked_and_only_what_passes_is_kept(store: Store, content: bytes) -> None:
+    checked: list[bytes] = []
+
+    def download(folder: Path) -> Path:
+        (folder / "arrived").write_bytes(content)
+        return folder / "arrived"
+
+    def check(path: Path) -> None:
+        checked.append(path.read_bytes())
+        raise SourceError("it is something else")
+
+    with pytest.raises(HashMismatchError if content == b"wrong" else SourceError):
+        obtain_file(
+            "file", sha256_bytes(b"right"), component="c", store=store, offline=False, download=download, check=check
+        )
+    assert checked == ([] if content == b"wrong" else [b"right"])
     assert store.entries() == []

@@ -165,7 +165,7 @@ def test_an_entry_that_the_store_lacks_is_named(store: Store, tmp_path: Path) ->
         export(store, tmp_path / "bundle.tar", entries=[("wheel", "gone")])
 
     assert caught.value.message == "the store has no wheel gone"
-    assert caught.value.hint == "build the recipe first: toolkit build"
+    assert caught.value.hint == "build the recipe first: toolkit build --recipe NAME"
     assert (tmp_path / "bundle.tar").read_bytes() == b"old"
 
 

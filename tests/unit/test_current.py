@@ -22,11 +22,12 @@ from toolkit.current import (
     open_current,
     recipe_folder,
     require_generation,
+    require_own,
     unchanged,
     up_to_date,
     write_env_files,
 )
-from toolkit.errors import OverlayError
+from toolkit.errors import OverlayError, UsageError
 
 # --- folders -----------------------------------------------------------------------------------------------------
 
@@ -169,6 +170,7 @@ def test_the_facts_say_who_built_what_where_and_for_whom(built: Sample) -> None:
         "python": os.path.abspath("bin/python"),
         "ASCEND_HOME_PATH": "/cann",
         "ASCEND_TOOLKIT_HOME": "",
+        "recipe file": str((built.root / "recipes/sample.toml").resolve()),
     }
     assert built.facts["python"] == sys.executable
 
@@ -184,3 +186,21 @@ def test_a_current_that_was_moved_by_hand_is_something_to_do(built: Sample, gene
         built.folder.make_current(generation, {})
         shutil.rmtree(twin)
     assert up_to_date(built.folder, built.facts) is not None
+
+
+def test_another_recipe_file_of_the_same_name_does_not_take_the_overlay_for_its_own(
+    built: Sample, tmp_path: Path
+) -> None:
+    other = tmp_path / "sample.toml"
+    other.write_bytes(built.recipe.read_bytes())
+    require_own(built.folder, built.facts)
+    with pytest.raises(UsageError) as caught:
+        require_own(built.folder, facts_of(built.project, built.folder, str(other), "python", {}))
+    assert caught.value.message == (
+        f"the overlay in {built.folder.path} is that of {built.recipe.resolve()}, not of {other.resolve()}"
+    )
+    assert caught.value.hint == "give the recipe another name, or keep its overlays apart with --overlays DIR"
+
+
+def test_a_recipe_that_was_moved_with_its_project_still_has_its_overlay(built: Sample) -> None:
+    require_own(built.folder, built.facts | {"recipe file": "/moved/sample.toml"})

@@ -32,6 +32,7 @@ def test_a_builds_inputs_are_all_that_decides_what_it_makes() -> None:
     assert {name: value for name, value in listed().items() if name != "logic/build"} == {
         "build/backend": "setup.py",
         "build/subfolder": "inner",
+        "build/submodules": "no",
         "build/python": "3.11.7 cp311-manylinux_2_28_x86_64",
         "build/compiler": listed()["build/compiler"],
         "build/requirement/ninja": f"ninja-1.0-py3-none-any.whl {'a' * 64}",

@@ -42,6 +42,7 @@ RUNGS = (
     (5.0, ("pipeline",)),
     # its face
     (5.9, ("ending", "options")),
+    (5.95, ("groups",)),
     (6.0, ("cli",)),
     (6.1, ("quick",)),
     (7.0, ("__main__",)),

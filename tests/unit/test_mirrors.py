@@ -181,3 +181,5 @@ def test_users_and_passwords_are_taken_out_of_every_address() -> None:
     text = "from https://u:p@h/a and https://t@h/b, not ssh://h/c@d or g@h:x"
 
     assert without_credentials(text) == "from https://h/a and https://h/b, not ssh://h/c@d or g@h:x"
+    assert without_credentials("https://u:sec/ret@h/x and https://u:se@cret@h/y") == "https://h/x and https://h/y"
+    assert without_credentials("fatal: 'https://h/x?token=secret' said no") == "fatal: 'https://h/x' said no"

@@ -109,6 +109,7 @@ def test_the_manifest_says_what_the_overlay_was_made_from(tmp_path: Path) -> Non
         ],
         "env": {"MODE": "dvm"},
         "diagnostic": "",
+        "absent": [],
         "findings": [],
     }
 

@@ -183,7 +183,7 @@ def test_a_proof_is_one_of_an_overlay_by_checks_on_a_runtime(wide: Sample) -> No
     assert dict(key.inputs)["overlay"] == plan.key.digest
     assert dict(key.inputs)["checks"] == "loads,answer"
     assert dict(key.inputs)["logic/sysroot"] == sysroot.SYSROOT_VERSION
-    assert differing(key, proof_key(plan, wide.project, "host", ())) == ["checks"]
+    assert differing(key, proof_key(plan, wide.project, "host", ())) == ["check/loads", "checks"]
     assert differing(key, proof_key(plan, wide.project, "device", ("loads",))) == ["logic/sysroot", "runtime"]
 
 
@@ -196,7 +196,7 @@ def test_a_proof_is_one_in_an_interpreter(wide: Sample, field: str) -> None:
     assert differing(*keys) == [{"version": "python"}.get(field, field)]
 
 
-@pytest.mark.parametrize("name", ["answer.py", "checks.json", "more.py", "more/data.txt"])
+@pytest.mark.parametrize("name", ["answer.py", "more.py", "more/data.txt"])
 def test_a_proof_is_one_by_the_files_of_verify(wide: Sample, name: str) -> None:
     plan = elsewhere(wide)
     before = proof_key(plan, wide.project, "host", ())
@@ -333,6 +333,16 @@ def test_the_witness_of_a_patch_that_the_base_has_is_green_there_too(wide: Sampl
 
     assert elsewhere(wide).upstream_witnesses(with_it) == frozenset()
     assert elsewhere(wide).upstream_witnesses(without) == frozenset({"answer"})
+
+
+def test_a_witness_of_two_patches_is_green_on_the_base_only_if_it_has_both(wide: Sample) -> None:
+    second = wide.patch.with_name("0002-more.patch")
+    second.write_text(wide.patch.read_text().replace("sample: give the right answer", "sample: and more"))
+    names = '"0001-right-answer", "0002-more"'
+    edit(wide.recipe, 'name = "sample_npu"\n', f'name = "sample_npu"\naccept_upstream = [{names}]\n')
+
+    assert elsewhere(wide).upstream_witnesses(overlay_with("0002-more")) == frozenset()
+    assert elsewhere(wide).upstream_witnesses(overlay_with()) == frozenset({"answer"})
 
 
 def overlay_with(*patches: str) -> Overlay:

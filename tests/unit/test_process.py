@@ -428,3 +428,37 @@ def _is_gone(pid: int) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+# --- what a child leaves behind ----------------------------------------------------------------------------------
+
+
+def test_who_holds_the_streams_of_a_child_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    began = time.monotonic()
+    done = run(["sh", "-c", "echo said; sleep 60 & exit 3"], cwd=tmp_path, env=ENV, check=False)
+    assert (done.returncode, done.stdout) == (3, "said\n")
+    assert time.monotonic() - began < 20
+
+
+def test_what_has_a_group_of_its_own_in_the_session_is_stopped_too(tmp_path: Path) -> None:
+    program = (
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen(['sleep', '60'], process_group=0)\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    program = program.replace("process_group=0", "preexec_fn=os.setpgrp")
+    seen: list[str] = []
+    with pytest.raises(CommandError, match="did not end within"):
+        run([sys.executable, "-c", program], cwd=tmp_path, env=ENV, timeout=3, on_line=seen.append)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and is_alive(int(seen[0])):
+        time.sleep(0.05)
+    assert not is_alive(int(seen[0]))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False

@@ -14,13 +14,15 @@ from packaging.requirements import Requirement as ParsedRequirement
 from tests.wheels import make_wheel
 from toolkit.errors import LockError
 from toolkit.files import sha256_file
-from toolkit.model import Contract, Requirement, Target
+from toolkit.model import BuildSpec, Contract, Requirement, Target
 from toolkit.process import run
 from toolkit.registry import ask_side_by_side
 from toolkit.requirements import (
     BuildTable,
     Distribution,
     LockedRequirement,
+    covers_target,
+    make_build_spec,
     marker_environment,
     requirements_for,
     resolve_requirements,
@@ -285,13 +287,43 @@ def test_a_targets_requirements_are_sorted_by_name(index: Path) -> None:
     assert requirements_for([], CP311) == ()
 
 
-def test_a_target_without_requirements_is_answered_with_those_that_have_some(index: Path) -> None:
-    with pytest.raises(LockError) as caught:
-        requirements_for([entry(add(index, "tool"))], Target(python_tag="cp312", platform=ARM))
-    assert caught.value.message == "the lock has no build requirements for cp312-manylinux_2_28_aarch64"
-    assert caught.value.hint == (
-        "it has them for cp311-manylinux_2_28_x86_64; add the target to the recipe and run `toolkit lock`"
+@pytest.mark.parametrize(
+    ("requires", "has_entry", "covered"),
+    [
+        pytest.param((), False, True, id="nothing is needed"),
+        pytest.param(("tool",), True, True, id="what is needed is there"),
+        pytest.param(("tool",), False, False, id="what is needed is not there"),
+        pytest.param(("tool; python_version < '3.11'",), False, True, id="nothing is needed on this target"),
+        pytest.param(("tool; python_version < '3.12'",), False, False, id="it is needed on this target"),
+        pytest.param(("no ! requirement",), False, False, id="what is needed cannot be read"),
+    ],
+)
+def test_a_lock_covers_a_target_that_has_what_it_needs(
+    index: Path, requires: tuple[str, ...], has_entry: bool, covered: bool
+) -> None:
+    tool = add(index, "tool")
+    locked = [entry(tool, Target(python_tag="cp312", platform=X86)), *([entry(tool)] if has_entry else [])]
+    assert covers_target(requires, locked, CP311) == covered
+    assert covers_target(requires, locked[1:], CP311) == covered
+
+
+def test_a_build_that_needs_nothing_on_one_target_is_made_there(index: Path) -> None:
+    build = BuildTable(requires=("tool; python_version < '3.11'",), env={"A": "1"}, pass_env=("B",))
+    elsewhere = [entry(add(index, "tool"), Target(python_tag="cp310", platform=X86))]
+    assert make_build_spec(build, elsewhere, CP311, subfolder="a") == BuildSpec(
+        backend="pep517", requirements=(), env={"A": "1"}, pass_env=("B",), subfolder="a"
     )
+
+
+@pytest.mark.parametrize(("locked", "known"), [(True, "cp311-manylinux_2_28_x86_64"), (False, "no target")])
+def test_a_target_without_requirements_is_answered_with_those_that_have_some(
+    index: Path, locked: bool, known: str
+) -> None:
+    entries = [entry(add(index, "tool"))] if locked else []
+    with pytest.raises(LockError) as caught:
+        make_build_spec(BuildTable(requires=("tool",)), entries, Target(python_tag="cp312", platform=ARM), subfolder="")
+    assert caught.value.message == "the lock has no build requirements for cp312-manylinux_2_28_aarch64"
+    assert caught.value.hint == f"it has them for {known}; add the target to the recipe and run `toolkit lock`"
 
 
 # --- closures ----------------------------------------------------------------------------------------------------

@@ -61,6 +61,14 @@ def test_a_file_is_sorted_by_what_its_change_can_reach(path: str, part: str) -> 
     ("path", "native"),
     [
         pytest.param("torch_npu/_inductor/codegen/triton.py", False, id="module"),
+        pytest.param("torch_npu/__init__.py", True, id="the package's own file, which setup.py may read"),
+        pytest.param("src/torch_npu/__init__.py", True, id="the package's own file below src"),
+        pytest.param("torch_npu/_version.py", True, id="version"),
+        pytest.param("torch_npu/__version__.py", True, id="version by another name"),
+        pytest.param("torch_npu/__about__.py", True, id="version among facts"),
+        pytest.param("torch_npu/__init__.pyi", False, id="stub of the package"),
+        pytest.param("torch_npu/_inductor/__init__.py", False, id="file of a package inside"),
+        pytest.param("torch_npu/_inductor/_version.py", False, id="version of a package inside"),
         pytest.param("torch_npu/_C/__init__.pyi", False, id="stub"),
         pytest.param("src/torch_npu/utils/storage.py", False, id="module below src"),
         pytest.param("torch_npu/acl.json", True, id="data, shipped by its name"),
@@ -88,6 +96,8 @@ def test_only_the_packages_own_modules_need_no_native_build(path: str, native: b
 def test_a_package_in_a_namespace_is_known_by_its_import_name() -> None:
     assert not is_native_input("src/space/pkg/a.py", package="space.pkg")
     assert is_native_input("src/space/other/a.py", package="space.pkg")
+    assert is_native_input("src/space/pkg/version.py", package="space.pkg")
+    assert is_native_input("space/pkg/__init__.py", package="space.pkg")
 
 
 @pytest.mark.parametrize(

@@ -191,13 +191,17 @@ def test_another_torch_is_refused(found: str, wanted: str) -> None:
     with pytest.raises(ContractMismatchError) as caught:
         require_torch(interpreter(found), contract(wanted))
     assert caught.value.message == f"/usr/bin/python3 has torch {found}, expected {wanted}"
-    assert caught.value.hint == f"install it: /usr/bin/python3 -m pip install torch=={wanted}"
+    assert caught.value.hint == (
+        f"give it an interpreter of its own: python3 -m venv .venv-torch-{wanted} && .venv-torch-{wanted}/bin/pip "
+        f"install torch=={wanted}, then --python .venv-torch-{wanted}/bin/python"
+    )
 
 
 def test_no_torch_is_refused() -> None:
     with pytest.raises(TargetError) as caught:
         require_torch(interpreter(None), contract())
     assert caught.value.message == "/usr/bin/python3 has no torch, expected 2.13.0"
+    assert caught.value.hint == "install it: /usr/bin/python3 -m pip install torch==2.13.0"
 
 
 def overlay(*, cann: str | None = None, platform: str = "manylinux_2_28_x86_64") -> Overlay:

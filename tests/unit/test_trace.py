@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.trace import Trace, changed_input, read_trace, record_trace, write_trace
+from toolkit.trace import Trace, changed_input, digest_variable, read_trace, record_trace, write_trace
 
 FACTS = {"toolkit": "0.1.0", "python": "/usr/bin/python3"}
 
@@ -124,7 +124,7 @@ def test_recording_what_is_not_there_is_an_error(inputs: Path) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        pytest.param(lambda body: body | {"schema": 2}, id="another schema"),
+        pytest.param(lambda body: body | {"schema": 3}, id="another schema"),
         pytest.param(lambda body: {name: body[name] for name in body if name != "schema"}, id="no schema"),
         pytest.param(lambda body: {name: body[name] for name in body if name != "facts"}, id="no facts"),
         pytest.param(lambda body: body | {"files": None}, id="files that are null"),
@@ -155,3 +155,33 @@ def test_a_trace_that_cannot_be_read_is_none(tmp_path: Path, raw: bytes) -> None
 def test_no_trace_is_none(tmp_path: Path) -> None:
     assert read_trace(tmp_path / "built.json") is None
     assert read_trace(tmp_path) is None
+
+
+# --- programs and variables --------------------------------------------------------------------------------------
+
+
+def test_what_a_path_leads_to_is_noticed_also_where_there_was_nothing(tmp_path: Path) -> None:
+    (tmp_path / "gcc-12").touch()
+    (tmp_path / "gcc-13").touch()
+    (tmp_path / "cc").symlink_to("gcc-12")
+    trace = record_trace(files=[], folders=[], links=[tmp_path / "cc", tmp_path / "ccache"])
+    assert changed_input(trace, {}) is None
+
+    (tmp_path / "cc").unlink()
+    (tmp_path / "cc").symlink_to("gcc-13")
+    assert changed_input(trace, {}) == str(tmp_path / "cc")
+    (tmp_path / "cc").unlink()
+    (tmp_path / "cc").symlink_to("gcc-12")
+    (tmp_path / "ccache").touch()
+    assert changed_input(trace, {}) == str(tmp_path / "ccache")
+
+
+def test_a_variable_is_noticed_and_its_value_is_not_written_down(tmp_path: Path) -> None:
+    watched = {name: digest_variable({"TOKEN": "hunter2"}, name) for name in ("TOKEN", "CC")}
+    trace = record_trace(files=[], folders=[], variables=watched)
+    write_trace(trace, tmp_path / "built.json")
+
+    assert "hunter2" not in (tmp_path / "built.json").read_text()
+    assert changed_input(trace, {}, {"TOKEN": "hunter2", "OTHER": "x"}) is None
+    assert changed_input(trace, {}, {"TOKEN": "hunter3"}) == "TOKEN"
+    assert changed_input(trace, {}, {"TOKEN": "hunter2", "CC": ""}) == "CC"

@@ -5,24 +5,24 @@ environment = obtain_environment(spec.requirements, …)  ->  build_wheel(tree, 
 
 from __future__ import annotations
 
-from toolkit.build.compilers import compiler_identity
-from toolkit.build.drivers import compiler_digest, compiler_drivers
+from toolkit.build.drivers import compiler_digest, compiler_drivers, compiler_links
 from toolkit.build.environment import obtain_environment
 from toolkit.build.jobs import choose_jobs
 from toolkit.build.make import BuiltWheel, build_wheel
-from toolkit.build.workroom import shell_command
+from toolkit.build.workroom import build_words, shell_command
 
 __all__ = [
     "LOGIC_VERSION",
     "BuiltWheel",
     "build_wheel",
+    "build_words",
     "choose_jobs",
     "compiler_digest",
     "compiler_drivers",
-    "compiler_identity",
+    "compiler_links",
     "obtain_environment",
     "shell_command",
 ]
 
-LOGIC_VERSION = "1"
+LOGIC_VERSION = "2"
 """Part of every native wheel's key: raise it when the same inputs would be built to other bytes."""

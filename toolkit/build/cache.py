@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from toolkit.build.workroom import Workroom
+from toolkit.build.variables import split_command
+from toolkit.build.workroom import Workroom, is_plain_file
 
 NAMES = ("cc", "c++", "gcc", "g++", "clang", "clang++")
 
@@ -61,7 +62,8 @@ def put_behind_cache(
     alike. `commands` are those that the interpreter was compiled with.
     """
     own, _, path = variables["PATH"].partition(os.pathsep)
-    asked = {name: shlex.split(variables[name]) for name in ("CC", "CXX") if variables.get(name)}
+    commands_asked = {name: split_command(name, variables.get(name, "")) for name in ("CC", "CXX")}
+    asked = {name: words for name, words in commands_asked.items() if words and words[0]}
     built_with = [shlex.split(command)[0] for command in commands.values()]
     for name, real in _find_compilers([*(words[0] for words in asked.values()), *built_with, *NAMES], path):
         script = room.compilers / name
@@ -82,16 +84,19 @@ def counted_command(cache: CompilerCache | None, command: Sequence[str], room: W
 
 
 def read_cache_facts(cache: CompilerCache | None, room: Workroom) -> dict[str, int]:
-    """Count how the compilations of a build went: `hits` and `misses`; empty where no cache was used."""
-    if cache is None or not room.cache_log.exists():
+    """Count how the compilations of a build went: `hits` and `misses`; empty where no cache was used.
+
+    The build could write anything there.
+    """
+    if cache is None or not is_plain_file(room.cache_log) or room.cache_log.resolve() != room.cache_log:
         return {}
     text = room.cache_log.read_text(encoding="utf-8", errors="replace")
     if cache.kind == "sccache":
         try:
             stats = json.loads(text)["stats"]
-        except ValueError:  # The server had died.
+            return {short: sum(stats[f"cache_{short}"]["counts"].values()) for short in ("hits", "misses")}
+        except (ValueError, LookupError, TypeError, AttributeError):  # The server had died, or it is not its text.
             return {}
-        return {short: sum(stats[f"cache_{short}"]["counts"].values()) for short in ("hits", "misses")}
     counts = Counter(COUNTED[line] for line in text.splitlines() if line in COUNTED)
     return {"hits": counts["hits"], "misses": counts["misses"]}
 

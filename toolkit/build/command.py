@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from toolkit.build.interpreter import BuildPython
-from toolkit.build.workroom import Workroom
+from toolkit.build.workroom import Workroom, is_plain_file
 from toolkit.errors import BuildError
 from toolkit.files import FileSignature, file_signature
 from toolkit.model import Backend, Progress
@@ -35,16 +36,31 @@ def wheel_folder(backend: Backend, project: Path, room: Workroom) -> Path:
 
 def list_wheels(folder: Path) -> dict[str, FileSignature]:
     """List the wheels in a folder, which need not be there."""
-    return {path.name: file_signature(path.stat()) for path in folder.glob("*.whl")}
+    return {path.name: file_signature(path.lstat()) for path in folder.glob("*.whl")}
 
 
-def take_wheel(folder: Path, before: dict[str, FileSignature]) -> Path:
-    """Return the one wheel in `folder` that was not there before; BuildError where there is none, or several."""
+def take_wheel(folder: Path, before: dict[str, FileSignature], *, within: Path) -> Path:
+    """Return the one wheel in `folder` that was not there before; BuildError where there is none, or several.
+
+    A build could leave a symlink to what it cannot read itself: neither the folder may lead out of `within`, a resolved
+    path, nor may the wheel be anything but a regular file.
+    """
+    real = Path(os.path.realpath(folder))
+    if not real.is_relative_to(within):
+        raise BuildError(
+            f"the build ended well and left its wheel behind {folder}, which leads to {real}",
+            hint=f"the project's build must leave its wheel in its own folder, {within}",
+        )
     new = sorted(name for name, signature in list_wheels(folder).items() if before.get(name) != signature)
     if len(new) != 1:
         raise BuildError(
             f"the build ended well and left {', '.join(new) or 'no wheel'} in {folder}, expected one wheel",
             hint="see what the project's build makes; `backend` in `[component.base.build]` chooses how it is called",
+        )
+    if not is_plain_file(folder / new[0]):
+        raise BuildError(
+            f"the build ended well and left {new[0]} in {folder}, which is no regular file",
+            hint="the project's build must leave the wheel itself there, no symlink to it",
         )
     return folder / new[0]
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolkit.build.variables import asked_variables, search_path
+from toolkit.build.variables import asked_variables, search_path, split_command
 from toolkit.errors import CommandError
 from toolkit.model import BuildSpec
 from toolkit.process import run
@@ -22,11 +22,11 @@ RUN_PATH = re.compile(r"-Wl,(?:-R|-?-rpath[,=])")
 def compiler_identity(spec: BuildSpec, environ: Mapping[str, str], *, cached: bool = True) -> str:
     """Return the first line of what a build's C++ compiler says of itself, and its machine; `none` without one.
 
-    It is part of what decides the bytes of a native wheel. So is ccache where it is used (`cached`): it hands paths
-    to the compiler as relative ones, which end up in `__FILE__` and in debug information. `environ` is the caller's.
+    It is for people to read; keys have `drivers.compiler_digest`, which runs nothing. `cached` tells whether ccache is
+    used: it hands paths to the compiler as relative ones. `environ` is the caller's.
     """
     asked = asked_variables(spec, environ)
-    words = shlex.split(asked.get("CXX", "")) or ["c++"]
+    words = split_command("CXX", asked.get("CXX", "")) or ["c++"]
     env = {"PATH": search_path(asked), "LC_ALL": "C"}
     try:
         version, machine = (
@@ -51,6 +51,6 @@ def plain_linkers(variables: Mapping[str, str], commands: Mapping[str, str]) -> 
         if name in variables or not any(RUN_PATH.match(word) for word in shlex.split(command)):
             continue
         if first and command.startswith(first):  # As setuptools does where it takes the command itself.
-            command = variables.get(compiler, first) + command[len(first) :]
+            command = shlex.join(split_command(compiler, variables.get(compiler, first))) + command[len(first) :]
         found[name] = shlex.join(word for word in shlex.split(command) if not RUN_PATH.match(word))
     return found

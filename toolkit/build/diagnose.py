@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,10 @@ from toolkit.process import describe_code
 ASK_FEWER_JOBS = "use fewer jobs with --jobs"
 BRING_IT = "what a build downloads must come with it: as a submodule, in `requires`, or switched off in `env`"
 STAY_INSIDE = "a build may write only in its own folder, HOME and TMPDIR; set what leads it elsewhere in `env`"
+NOT_SEEN = (
+    "a build does not see the machine's {}: it may read there what `env` or `pass_env` names by its path, and write "
+    "only in its own folder, HOME and TMPDIR"
+)
 REQUIRE_IT = "add it to `requires` in `[component.base.build]`, and run `toolkit lock`"
 
 READ_LIMIT = 4 << 20
@@ -70,6 +75,7 @@ def _line_with(*words: str) -> str:
 
 
 PATH = rf"(?P<path>/[^{PATH_QUOTES}:\s]+)"
+MISSING = "No such file or directory"
 REFUSED = "(?:Read-only file system|Permission denied)"
 COMPILER = r"(?:[\w.+-]*-)?(?:cc1(?:plus)?|gcc|g\+\+|cc|c\+\+|clang(?:\+\+)?|ld)(?:-[\d.]+)?"
 
@@ -105,8 +111,25 @@ RULES = (
 )  # fmt: skip
 
 
-def diagnose(log_file: Path, code: int, *, work: Path, tree_root: Path) -> Diagnosis:
-    """Find the cause in a build's log, its words with paths from the tree's top; else the exit code is all there is."""
+MISSING_PATHS = (
+    re.compile(rf"{MISSING}: ?[{PATH_QUOTES}]?{PATH}"),
+    re.compile(rf"(?:^|[{PATH_QUOTES}\s]){PATH}[{PATH_QUOTES}]?: {MISSING}"),
+)
+"""How tools say that something is not there."""
+
+
+def _hide_nothing(_path: Path) -> Path | None:
+    return None
+
+
+def diagnose(
+    log_file: Path, code: int, *, work: Path, tree_root: Path,
+    hidden: Callable[[Path], Path | None] = _hide_nothing,
+) -> Diagnosis:  # fmt: skip
+    """Find the cause in a build's log, its words with paths from the tree's top; else the exit code is all there is.
+
+    `hidden` returns the folder that the sandbox hides, for a path in one: the hint says so where that is not there.
+    """
     text = _read(log_file)
     found = [(rule, quote) for rule in RULES if (quote := _find(rule, text, work, tree_root))]
     if not found:
@@ -115,7 +138,14 @@ def diagnose(log_file: Path, code: int, *, work: Path, tree_root: Path) -> Diagn
     told = {other.hint: other.cause.format(words) for other, words in reversed(found) if other.remark}
     told.pop(rule.hint, None)
     remarks = tuple(f"the log also shows that {words}" for words in told.values())
-    return Diagnosis(cause=rule.cause.format(quote), hint=rule.hint, error=rule.error, remarks=remarks)
+    hint = rule.hint or _explain_missing(quote, hidden)
+    return Diagnosis(cause=rule.cause.format(quote), hint=hint, error=rule.error, remarks=remarks)
+
+
+def _explain_missing(quote: str, hidden: Callable[[Path], Path | None]) -> str:
+    missing = [Path(match["path"]) for pattern in MISSING_PATHS if (match := pattern.search(quote))]
+    folders = [folder for path in missing if (folder := hidden(path))]
+    return NOT_SEEN.format(folders[0]) if folders else ""
 
 
 def _of_code(code: int) -> Diagnosis:

@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from toolkit.artifacts import obtain_wheel_file
-from toolkit.errors import BuildError, CommandError, ContractMismatchError
+from toolkit.errors import BuildError, CommandError, ContractMismatchError, StorageError
 from toolkit.files import remove_tree, sha256_bytes
 from toolkit.model import Interpreter, Progress, Requirement, Target, make_key
 from toolkit.process import Completed, compose_env, run
@@ -39,6 +39,9 @@ LOGIC_VERSION = "1"
 PROMPT = "toolkit-build"
 SCRATCH = ".scratch"
 ASK_LIMIT = 60.0
+
+NO_SPACE = ("No space left on device", "Disk quota exceeded")
+FREE_SPACE = "free some space, or choose another place with --store"
 
 ITS_VERSION = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 WHAT_IS_THERE = """
@@ -77,8 +80,8 @@ def obtain_environment(
         pins = {path: pinned.sha256 for path, pinned in zip(wheels, requirements, strict=True)}
         try:
             _fill(folder.absolute(), key, pins, requirements, interpreter, target, env)
-        except BuildError as fault:
-            raise BuildError(
+        except (BuildError, StorageError) as fault:
+            raise type(fault)(
                 f"{component}: the build environment for {target} cannot be made: {fault.message}",
                 hint=fault.hint,
                 details=fault.details,
@@ -180,7 +183,10 @@ def _run(argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str], what: st
     try:
         return run(argv, cwd=cwd, env=env)
     except CommandError as fault:
-        raise BuildError(what, hint=hint, details=fault.details or [fault.message]) from fault
+        said = fault.details or (fault.message,)
+        if full := next((line.strip() for line in said if any(words in line for words in NO_SPACE)), ""):
+            raise StorageError(f"the disk is full: {full}", hint=FREE_SPACE, details=said) from fault
+        raise BuildError(what, hint=hint, details=said) from fault
 
 
 def _name_final_place(folder: Path, final_name: str) -> None:

@@ -5,24 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from toolkit.build.cache import CompilerCache, counted_command, find_cache, put_behind_cache, read_cache_facts
 from toolkit.build.command import build_command, list_wheels, step_reader, take_wheel, wheel_folder
 from toolkit.build.compilers import compiler_identity, plain_linkers
+from toolkit.build.contents import examine_contents
 from toolkit.build.diagnose import diagnose
 from toolkit.build.interpreter import inspect_python
-from toolkit.build.native import examine_wheel
-from toolkit.build.sandbox import Sandbox, View, choose_sandbox, enter_sandbox, seen_temporary
+from toolkit.build.native import NativeFacts, examine_wheel
+from toolkit.build.sandbox import Sandbox, View, choose_sandbox, enter_sandbox, hidden_folder, seen_temporary
 from toolkit.build.variables import asked_variables, compose_variables, named_paths, search_path
-from toolkit.build.workroom import UMASK, BuildRecord, Workroom, open_workroom, write_record
-from toolkit.errors import BuildError
+from toolkit.build.workroom import UMASK, BuildRecord, Workroom, open_workroom, restore_record, write_record
+from toolkit.errors import BuildError, SourceError
 from toolkit.files import PART_PREFIX
 from toolkit.model import BuildFacts, BuildSpec, BuildTree, Progress, SandboxMode
-from toolkit.process import last_lines, run
-from toolkit.wheels.archive import open_wheel
+from toolkit.process import describe_code, last_lines, run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,33 +50,32 @@ def build_wheel(
     on_progress: Progress | None = None,
     debug_command: str = "",
 ) -> BuiltWheel:
-    """Build a tree that lies in `work` with the interpreter of `environment`, and put the wheel into `into`.
+    """Build a tree that lies at `tree` in `work` with the interpreter of `environment`, and put the wheel into `into`.
 
-    `work` must hold nothing else that matters: the build may write all of it. What it printed is in its
-    `logs/build.log`, and `shell_command` leads back into it, whatever the end; the caller removes it. Of the caller's
-    `environ` only what the recipe passes on gets into the build. `compiler_cache` is a folder for ccache or sccache,
-    used where the machine has one. `on_progress` hears how many of a build tool's steps are done. `debug_command` is
-    what the hint of an error names as the way back.
+    `work` must hold nothing else that matters. What the build printed is in its `logs/build.log`, and `shell_command`
+    leads back into it, whatever the end; the caller removes it. Of the caller's `environ` only what the recipe passes
+    on gets into the build. `compiler_cache` is a folder for ccache or sccache, used where the machine has one.
+    `on_progress` hears how many of a build tool's steps are done. `debug_command` is what the hint of an error names as
+    the way back.
 
     Raises BuildError with the first real cause, StorageError for a full disk, SandboxError where a sandbox is
     required and none works. The build's processes have ended then; after an interrupt too.
     """
     room = open_workroom(work)
     tree = replace(tree, root=tree.root.resolve())
-    if not tree.root.is_relative_to(room.root):
-        raise ValueError(f"the tree {tree.root} does not lie in {room.root}")
+    if tree.root != room.tree:
+        raise ValueError(f"the tree lies at {tree.root}, expected {room.tree}")
     box = choose_sandbox(sandbox, path=environ.get("PATH", os.defpath))
     path = search_path(asked_variables(spec, environ))
     cache = find_cache(compiler_cache, path=path, contained=box.kind == "bubblewrap")
-    record = _plan(tree, spec, room, box, environment, jobs, environ, cache)
+    record, view = _plan(tree, spec, room, box, environment, jobs, environ, cache)
     write_record(room, record)
     folder = wheel_folder(spec.backend, Path(record.cwd), room)
     before = list_wheels(folder)
     with _way_back(room, debug_command or f"toolkit debug shell --component {tree.base.component}"):
-        _run_build(record, room, tree, on_progress)
-        made = take_wheel(folder, before)
-        native = examine_wheel(made, platform=tree.base.target.platform)
-        _require_package(made, import_name)
+        _run_build(record, room, tree, partial(hidden_folder, box, view), on_progress)
+        made = take_wheel(folder, before, within=room.root)
+        native = _examine(made, tree, import_name)
     facts = BuildFacts(
         tree=tree.digest,
         sandbox=box.kind,
@@ -91,8 +91,8 @@ def build_wheel(
 def _plan(
     tree: BuildTree, spec: BuildSpec, room: Workroom, box: Sandbox, environment: Path, jobs: int,
     environ: Mapping[str, str], cache: CompilerCache | None,
-) -> BuildRecord:  # fmt: skip
-    """Decide what is run, in which environment and sandbox; the compilers of the room are made on the way."""
+) -> tuple[BuildRecord, View]:  # fmt: skip
+    """Decide what is run, in which environment, and what it sees; the compilers of the room are made on the way."""
     python = inspect_python(environment)
     variables = compose_variables(
         spec, tree, room, environment=environment, temporary=seen_temporary(box, room.tmp), jobs=jobs, caller=environ
@@ -102,23 +102,24 @@ def _plan(
     variables |= plain_linkers(variables, python.commands)
     home = environ.get("HOME")
     view = View(
-        writable=(room.root, *([cache.folder] if cache else [])),
+        writable=(*room.writable, *([cache.folder] if cache else [])),
         readable=(
+            room.root,
             *python.files,
-            tree.base.path,
             *named_paths(spec, environ),
             *([Path(cache.program)] if cache else []),
         ),
         temporary=room.tmp,
         home=Path(home) if home else None,
     )
-    return BuildRecord(
+    record = BuildRecord(
         component=tree.base.component,
         command=counted_command(cache, build_command(spec.backend, python, room), room),
         prefix=enter_sandbox(box, view),
         env=variables,
         cwd=str(tree.root / tree.base.subfolder),
     )
+    return record, view
 
 
 @contextlib.contextmanager
@@ -127,19 +128,32 @@ def _way_back(room: Workroom, debug_command: str) -> Iterator[None]:
     try:
         yield
     except BuildError as fault:
-        kept = f"the log is {room.log}, the folder is kept: `{debug_command}` opens a shell in it"
+        log = f"the log is {room.log}, the" if room.has_log else "the"
+        kept = f"{log} folder is kept: `{debug_command}` opens a shell in it"
         fault.hint = "; ".join(part for part in (fault.hint, kept) if part)
         raise
 
 
-def _run_build(record: BuildRecord, room: Workroom, tree: BuildTree, on_progress: Progress | None) -> None:
-    done = run(
-        record.argv, cwd=Path(record.cwd), env=record.env, log_file=room.log, check=False, umask=UMASK,
-        on_line=step_reader(on_progress),
-    )  # fmt: skip
+def _run_build(
+    record: BuildRecord, room: Workroom, tree: BuildTree, hidden: Callable[[Path], Path | None],
+    on_progress: Progress | None,
+) -> None:  # fmt: skip
+    try:
+        done = run(
+            record.argv, cwd=Path(record.cwd), env=record.env, log_file=room.log, check=False, umask=UMASK,
+            on_line=step_reader(on_progress),
+        )  # fmt: skip
+    finally:
+        restore_record(room, record)
     if done.returncode == 0:
         return
-    found = diagnose(room.log, done.returncode, work=room.root, tree_root=tree.root)
+    if not room.has_log:
+        raise BuildError(
+            f"{record.component} cannot be built: its build ended with {describe_code(done.returncode)}, and removed "
+            f"or replaced its log {room.log}",
+            details=last_lines(done.stdout, done.stderr),
+        )
+    found = diagnose(room.log, done.returncode, work=room.root, tree_root=tree.root, hidden=hidden)
     raise found.error(
         f"{record.component} cannot be built: {found.cause}",
         hint=found.hint,
@@ -147,13 +161,15 @@ def _run_build(record: BuildRecord, room: Workroom, tree: BuildTree, on_progress
     )
 
 
-def _require_package(wheel: Path, import_name: str) -> None:
-    with open_wheel(wheel) as archive:
-        if not any(name.startswith((f"{import_name}/", f"{import_name}.")) for name in archive.members):
-            raise BuildError(
-                f"{wheel.name} has no package {import_name!r}",
-                hint="`import_name` of the component names what the wheel is imported as",
-            )
+def _examine(wheel: Path, tree: BuildTree, import_name: str) -> NativeFacts:
+    """Refuse what is no good wheel of the project; return its facts with all findings."""
+    target = tree.base.target
+    try:
+        findings = examine_contents(wheel, target=target, import_name=import_name)
+        native = examine_wheel(wheel, platform=target.platform)
+    except SourceError as fault:
+        raise BuildError(f"the build left no good wheel: {fault.message}", hint=fault.hint) from fault
+    return replace(native, findings=(*findings, *native.findings))
 
 
 def _put(wheel: Path, into: Path) -> Path:

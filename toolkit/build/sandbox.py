@@ -98,6 +98,13 @@ def enter_sandbox(sandbox: Sandbox, view: View) -> tuple[str, ...]:
     return sandbox.prefix
 
 
+def hidden_folder(sandbox: Sandbox, view: View, path: Path) -> Path | None:
+    """Return the folder of the machine that a view hides and that an unseen path lies in; None for a seen one."""
+    if sandbox.kind != "bubblewrap" or any(path.is_relative_to(seen) for seen in (*view.writable, *view.readable)):
+        return None
+    return next((folder for folder in (*_hidden(view.home), TEMPORARY) if path.is_relative_to(folder)), None)
+
+
 @cache
 def _try_way(program: str, options: tuple[str, ...], path: str) -> tuple[tuple[str, ...], str]:
     """Run a sandbox once; return how a call of it begins where that worked, else the reason."""

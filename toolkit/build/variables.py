@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.build.workroom import Workroom
+from toolkit.errors import UsageError
 from toolkit.model import BuildSpec, BuildTree
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 """Where a build finds what is not in its environment; a recipe may set or pass another PATH."""
 
 SOURCES = "/usr/src"
-"""What stands for a build's folder in debug information and `__FILE__`, so that two folders give the same bytes."""
+ENVIRONMENT = f"{SOURCES}/build-environment"
+"""What stands for a build's folders in debug information and `__FILE__`, so that two machines give the same bytes: the
+tree is below the one under its component's name, the build environment with torch's headers is the other."""
 
 PRIVATE = ("HOME", "TMPDIR", "VIRTUAL_ENV")
 """What a build always has of its own; PATH only begins so."""
@@ -56,14 +59,35 @@ def compose_variables(
         "VIRTUAL_ENV": str(environment),
         "PATH": os.pathsep.join([str(environment / "bin"), search_path(asked)]),
     }
-    flags = shlex.quote(f"-ffile-prefix-map={tree.root}={SOURCES}/{tree.base.component}")
+    flags = shlex.join(_prefix_maps(tree, environment))
     compiling = {name: f"{asked.get(name, '')} {flags}".strip() for name in ("CFLAGS", "CXXFLAGS")}
     return {**given, **asked, **private, **compiling}
+
+
+def _prefix_maps(tree: BuildTree, environment: Path) -> list[str]:
+    """Return the compiler's options that map folders away, by every name that they have.
+
+    A name counts for all that begins with it, and the last option that fits wins: the longest name stands last.
+    """
+    names = {environment: ENVIRONMENT, environment.resolve(): ENVIRONMENT}
+    names[tree.root] = f"{SOURCES}/{tree.base.component}"
+    return [f"-ffile-prefix-map={name}={names[name]}" for name in sorted(names, key=lambda name: len(str(name)))]
 
 
 def asked_variables(spec: BuildSpec, caller: Mapping[str, str]) -> dict[str, str]:
     """Return what a recipe sets for a build, and what it passes on from the caller."""
     return {name: caller[name] for name in spec.pass_env if name in caller} | dict(spec.env)
+
+
+def split_command(name: str, value: str) -> list[str]:
+    """Split a variable's command as a shell does; UsageError where its quotes do not match."""
+    try:
+        return shlex.split(value)
+    except ValueError as fault:
+        raise UsageError(
+            f"{name}={value!r} cannot be read as a command: {fault}",
+            hint=f"give {name} matching quotes, in the environment or in `env` of `[component.base.build]`",
+        ) from fault
 
 
 def search_path(asked: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
 RAW_FILES = "* -text !eol !ident !filter !working-tree-encoding !whitespace\n"
 """Attributes that outrank every `.gitattributes` in the tree, so that no byte is converted on its way in or out."""
 
+STOPPED = re.compile(r"(?:unable|failed) to (?:write|create)|could not (?:set|write)|cannot write|write error")
+"""What git says, and no more, where it cannot write a file."""
+
 NO_SPACE = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 """What git says where the file system refuses."""
+
+WRITTEN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "TMPDIR")
+"""The variables that name where git writes, beside the folder that it runs in."""
 
 NEXT_TO_NOTHING = 1 << 16
 """A file system with fewer bytes free is full."""
@@ -58,7 +65,7 @@ class GitCommand:
         """Run a command and return what it printed; CommandError where it fails, StorageError on a full disk."""
         answer = self.attempt(*arguments, stdin=stdin)
         if answer.code != 0:
-            refuse_full_disk(answer.stderr, self.folder)
+            refuse_full_disk(answer.stderr, self.folder, *_written_places(self.environment))
             raise failure(arguments[0], answer)
         return answer.stdout
 
@@ -73,19 +80,34 @@ def failure(command: str, answer: Answer) -> CommandError:
     )
 
 
-def refuse_full_disk(stderr: str, folder: Path) -> None:
-    """Raise StorageError where the file system refused what git had to write."""
+def refuse_full_disk(stderr: str, folder: Path, *others: Path) -> None:
+    """Raise StorageError where the file system refused what git had to write.
+
+    Mostly git does not say why. Then the disks are looked at: of `folder`, `others` and of temporary files.
+    """
     lines = [line.strip() for line in stderr.splitlines()]
+    full = folder
     why = next((line for line in lines if any(reason in line for reason in NO_SPACE)), None)
-    if why is None and shutil.disk_usage(folder).free < NEXT_TO_NOTHING:
-        why = next(
-            (line for line in lines if "unable to write" in line), None
-        )  # Of a checked-out file it says no more.
+    if why is None and (stopped := next((line for line in lines if STOPPED.search(line)), None)):
+        for place in (folder, *others, Path(tempfile.gettempdir())):
+            if _is_full(place):
+                full, why = place, stopped
+                break
     if why is not None:
         raise StorageError(
-            f"cannot write: {folder} is full or read-only ({why})",
+            f"cannot write: {full} is full or read-only ({why})",
             hint="free or choose another place with --store; nothing half-made was left under a final name",
         )
+
+
+def _is_full(place: Path) -> bool:
+    while not place.exists():  # Its making may be what failed.
+        place = place.parent
+    return shutil.disk_usage(place).free < NEXT_TO_NOTHING
+
+
+def _written_places(environment: Mapping[str, str]) -> list[Path]:
+    return [Path(environment[name]) for name in WRITTEN if environment.get(name, "").startswith("/")]
 
 
 def git_version() -> str:

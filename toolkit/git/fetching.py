@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """Why a commit did not come from an address; `passing` if another try may go better."""
+    """Why a commit did not come from an address; `passing` if another try may go better, and soon."""
 
     why: str
     passing: bool = False
@@ -88,7 +89,9 @@ def fetch_commit(
             return Refusal(why="there is no git repository there")
         refusal = _fetch(folder, [commit], place, "--depth=1", env=env, limits=limits)
         if refusal is not None and BY_ID.search(refusal.why):
-            refusal = _fetch(folder, ALL_OF_IT, place, "--prune", env=env, limits=limits)
+            # What came by its id has no history here, and a server sends none behind what it takes for known.
+            whole = ["--unshallow"] if (folder / "shallow").exists() else []
+            refusal = _fetch(folder, ALL_OF_IT, place, "--prune", *whole, env=env, limits=limits)
     if refusal is not None:
         return refusal
     if why := missing_part(folder, commit):
@@ -120,8 +123,10 @@ def network_environment(folder: Path, caller: Mapping[str, str], address: str, l
     passed = {name: caller[name] for name in FROM_CALLER if caller.get(name)}
     if caller.get("SSL_CERT_FILE"):
         passed = {"GIT_SSL_CAINFO": caller["SSL_CERT_FILE"], **passed}
+    address, authorization = _split_credentials(address)
     settings = [
         (f"remote.{REMOTE}.url", address),
+        *([(f"http.{address}.extraHeader", authorization)] if authorization else []),
         ("core.hooksPath", os.devnull),
         ("credential.helper", ""),
         ("fetch.fsckObjects", "true"),
@@ -147,6 +152,19 @@ def network_environment(folder: Path, caller: Mapping[str, str], address: str, l
     }
 
 
+def _split_credentials(address: str) -> tuple[str, str]:
+    """Take the user and password out of an https address, and return the header that says the same.
+
+    The program that git starts for https has the address among its words, which every user of the machine may read.
+    """
+    found = re.fullmatch(r"(https://)(\S*)@([^@]+)", address)
+    if found is None:
+        return address, ""
+    user, _, password = found[2].partition(":")
+    pair = f"{unquote(user)}:{unquote(password)}"
+    return f"{found[1]}{found[3]}", f"Authorization: Basic {b64encode(pair.encode()).decode()}"
+
+
 def _fetch(
     folder: Path, wanted: Sequence[str], address: str, *options: str, env: Mapping[str, str], limits: Limits
 ) -> Refusal | None:
@@ -158,7 +176,7 @@ def _fetch(
     except CommandError as fault:
         if isinstance(fault.__cause__, OSError):  # It could not be started, which no other address mends.
             raise
-        return Refusal(why=f"it did not end within {limits.whole:g} s", passing=True)
+        return Refusal(why=f"it did not end within {limits.whole:g} s")
     if done.returncode == 0:
         return None
     refuse_full_disk(done.stderr, folder)

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from toolkit import repack
 from toolkit.files import sha256_file, temporary_directory
-from toolkit.lanes.fetch import fetch_all, fetch_base, prefix_of
+from toolkit.lanes.entries import obtain_stored
+from toolkit.lanes.fetch import fetch_base, fetch_submodules, obtain_environment, prefix_of
 from toolkit.lanes.native import NATIVE, build_source, kept_build
 from toolkit.lanes.patch import PatchedSource, patch_base
-from toolkit.model import AppliedPatch, Wheel
+from toolkit.model import AppliedPatch, FetchedBase, Wheel
 from toolkit.plan import Plan, PlannedComponent
-from toolkit.wheels.stored import StoredWheel, read_wheel_record, write_wheel_record
+from toolkit.wheels.stored import StoredWheel, write_wheel_record
 from toolkit.work import Means, Watcher
 
 __all__ = [
@@ -44,7 +45,7 @@ def obtain_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher: Watc
         for line in remarks_on(made):
             watcher.stage(prefix_of(part, plan), line)
 
-    return read_wheel_record(means.store.obtain("wheel", part.key.digest, make))
+    return obtain_stored("wheel", part.key.digest, make, means)
 
 
 def obtain_base_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher) -> Wheel:
@@ -62,6 +63,22 @@ def obtain_base_wheel(part: PlannedComponent, plan: Plan, means: Means, watcher:
         key=base.digest,
         patches=(),
     )
+
+
+def fetch_all(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher) -> FetchedBase:
+    """Bring all that the component's wheels take from elsewhere into the store, so that they can be made offline.
+
+    That is, for a source tree, the build's environment, and the submodules with and without the patches.
+    """
+    base = fetch_base(part, plan, means, watcher)
+    if part.spec is None:
+        return base
+    obtain_environment(part, plan, means, watcher)
+    for one in (part.without_patches(), part):
+        with temporary_directory("toolkit-") as scratch:
+            patched = patch_base(one, base, plan, means, watcher, scratch)
+            fetch_submodules(one, base, patched.parts[0], plan, means, watcher)
+    return base
 
 
 def remarks_on(stored: StoredWheel) -> list[str]:

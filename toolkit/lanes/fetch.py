@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import cast
 
 from toolkit import build
-from toolkit.errors import SourceError
+from toolkit.errors import SourceError, UsageError
 from toolkit.model import FetchedBase, PatchedTree, Submodule
 from toolkit.plan import Plan, PlannedComponent
 from toolkit.sources import TreeSource
 from toolkit.work import Means, Watcher
+
+UNFIT = frozenset(":;\"'$`\\#")
+"""What a path may not have that Makefiles, CMake, shells and virtual environments are given."""
 
 
 def fetch_base(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher) -> FetchedBase:
@@ -47,6 +50,11 @@ def fetch_submodules(
 def obtain_environment(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher) -> Path:
     """Return the environment that the component is built in, made in the store if need be."""
     assert part.spec is not None
+    if unfit := sorted(set(str(means.store.root)) & UNFIT):
+        raise UsageError(
+            f"the store {str(means.store.root)!r} has {unfit[0]!r} in its name, which build tools stumble over",
+            hint="choose another with --store DIR or TOOLKIT_STORE",
+        )
     with watcher.download(prefix_of(part, plan), "what its build needs") as progress:
         return build.obtain_environment(
             part.spec.requirements,
@@ -58,21 +66,6 @@ def obtain_environment(part: PlannedComponent, plan: Plan, means: Means, watcher
             component=part.component.name,
             progress=progress,
         )
-
-
-def fetch_all(part: PlannedComponent, plan: Plan, means: Means, watcher: Watcher, scratch: Path) -> FetchedBase:
-    """Bring all that the component's build takes from elsewhere into the store, so that it can go on offline.
-
-    The submodules are those of the patched tree: `scratch` is where the patches are tried for that.
-    """
-    from toolkit.lanes.patch import patch_base
-
-    base = fetch_base(part, plan, means, watcher)
-    if part.spec is not None:
-        patched = patch_base(part, base, plan, means, watcher, scratch)
-        fetch_submodules(part, base, patched.parts[0], plan, means, watcher)
-        obtain_environment(part, plan, means, watcher)
-    return base
 
 
 def prefix_of(part: PlannedComponent, plan: Plan) -> str:

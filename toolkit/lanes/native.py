@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,13 +14,14 @@ from typing import cast
 from toolkit import build, repack, series
 from toolkit.errors import BuildError, UsageError
 from toolkit.files import remove_tree, sha256_bytes, sha256_file, swap_symlink, temporary_directory
+from toolkit.lanes.entries import obtain_stored
 from toolkit.lanes.fetch import fetch_submodules, obtain_environment, prefix_of
 from toolkit.lanes.patch import IsNative, PatchedSource, native_inputs
 from toolkit.model import BuildTree, ChangedFile, FetchedBase, Key, PatchedTree, SourceTree, Target, Wheel, make_key
 from toolkit.plan import Plan, PlannedComponent
 from toolkit.sources import TreeSource
 from toolkit.wheels.archive import WheelArchive, open_wheel
-from toolkit.wheels.stored import StoredWheel, read_wheel_record, write_wheel_record
+from toolkit.wheels.stored import StoredWheel, write_wheel_record
 from toolkit.work import Means, Watcher
 
 NATIVE = "native"
@@ -80,30 +83,44 @@ def _obtain_native(
     """Return the wheel of the tree with those changes alone that can change a compiled file."""
     source = cast(TreeSource, part.source)
     parts = tuple(series.native_changes(tree, is_native) for tree in patched.parts)
-    digest, native_digest = source.digest_tree(patched.base, parts, is_native=is_native)
-    key = make_key([("tree", native_digest), *part.build_inputs])
+    _, native_digest = source.digest_tree(patched.base, parts, is_native=is_native)
+    named = [("component", part.component.name), ("import_name", part.component.import_name), ("tree", native_digest)]
+    key = make_key([*named, *part.build_inputs])
 
     def make(folder: Path) -> None:
         submodules = fetch_submodules(part, patched.base, patched.parts[0], plan, means, watcher)
         environment = obtain_environment(part, plan, means, watcher)
-        work = means.store.root / WORK / key.digest
-        with _work_folder(part, plan, work):
-            watcher.stage(prefix_of(part, plan), f"lay out the source tree {digest}")
+        with _work_folder(part, plan, means.store.root / WORK, key.digest) as work:
+            watcher.stage(prefix_of(part, plan), "lay out the source tree")
             tree = source.check_out(patched.base, submodules, parts, work / "tree", is_native=is_native)
             built = _run_build(part, tree, key, environment, work, plan, means, watcher, folder)
         write_wheel_record(built, folder)
 
-    return read_wheel_record(means.store.obtain(NATIVE, key.digest, make))
+    if was_there := means.store.find(NATIVE, key.digest) is not None:
+        watcher.stage(prefix_of(part, plan), "what is compiled is in the store, no compiler is needed")
+    stored = obtain_stored(NATIVE, key.digest, make, means)
+    # What the compiler cache did for an earlier build is nothing that this one can tell of.
+    return replace(stored, wheel=_without_cache(stored.wheel)) if was_there else stored
+
+
+def _without_cache(wheel: Wheel) -> Wheel:
+    return replace(wheel, built=replace(wheel.built, cache={})) if wheel.built else wheel
 
 
 @contextmanager
-def _work_folder(part: PlannedComponent, plan: Plan, work: Path) -> Iterator[None]:
-    """Make an empty folder to build in: gone afterwards, kept and remembered only where the build itself fails."""
-    remove_tree(work)
-    work.mkdir(parents=True)
+def _work_folder(part: PlannedComponent, plan: Plan, works: Path, key: str) -> Iterator[Path]:
+    """Yield an empty folder to build in: gone afterwards, kept and remembered only where the build itself fails.
+
+    Its name is its own: what a killed run has left behind may still be writing into the folder of that one.
+    """
     link = _failure_link(part.component.name, plan.folder.path)
+    _forget_failure(link, works)
+    for left in works.glob(f"{key}-*"):
+        remove_tree(left)
+    work = works / f"{key}-{secrets.token_hex(4)}"
+    work.mkdir(parents=True)
     try:
-        yield
+        yield work
     except BuildError:
         swap_symlink(link, str(work))
         raise
@@ -111,7 +128,15 @@ def _work_folder(part: PlannedComponent, plan: Plan, work: Path) -> Iterator[Non
         remove_tree(work)
         raise
     remove_tree(work)
-    link.unlink(missing_ok=True)
+
+
+def _forget_failure(link: Path, works: Path) -> None:
+    """Remove the kept folder of an earlier build of the same component, which nobody could find any more."""
+    if link.is_symlink():
+        kept = Path(os.readlink(link))
+        if kept.parent == works:
+            remove_tree(kept)
+        link.unlink()
 
 
 def _run_build(
@@ -205,7 +230,7 @@ def _python_tree(
                 shutil.copy(tree.root / change.path, scratch / name)
     wheel = native.wheel
     base = FetchedBase(
-        component=wheel.component,
+        component=part.component.name,
         kind=patched.base.kind,
         digest=wheel.sha256,
         path=wheel.path,

@@ -26,14 +26,12 @@ IsNative = Callable[[str], bool]
 class PatchedSource:
     """A patched base: `parts` are the main tree, then what lies in its submodules if the series goes there.
 
-    `digest` names the patched tree's content, `native_digest` what of it can change a compiled file; both are empty
-    for a release wheel.
+    `digest` names the patched tree's content; it is empty for a release wheel.
     """
 
     base: FetchedBase
     parts: tuple[PatchedTree, ...]
     digest: str = ""
-    native_digest: str = ""
 
     @property
     def applied(self) -> tuple[AppliedPatch, ...]:
@@ -48,8 +46,8 @@ def patch_base(
 
     Submodules are fetched only where a patch lies in one; a patch of the main tree may have moved it before.
     """
-    if part.series.patches:
-        watcher.stage(prefix_of(part, plan), f"apply {len(part.series.patches)} patches to {base.file}")
+    if count := len(part.series.patches):
+        watcher.stage(prefix_of(part, plan), f"apply {count} patch{'es' * (count > 1)} to {base.file}")
     tree = part.source.lay_out(base, part.series.paths, scratch / "base")
     if part.spec is None:
         _require_able(part, tree, means.project)
@@ -62,8 +60,8 @@ def patch_base(
         submodules = fetch_submodules(part, base, parts[0], plan, means, watcher)
         below = source.lay_out_submodules(base, submodules, inner.paths, scratch / "submodules")
         parts += (_apply(part, inner, below, scratch / "inner"),)
-    digest, native_digest = source.digest_tree(base, parts, is_native=native_inputs(part))
-    return PatchedSource(base=base, parts=parts, digest=digest, native_digest=native_digest)
+    digest, _ = source.digest_tree(base, parts, is_native=native_inputs(part))
+    return PatchedSource(base=base, parts=parts, digest=digest)
 
 
 def native_inputs(part: PlannedComponent) -> IsNative:

@@ -22,6 +22,7 @@ from toolkit.prove.child import (
     run_job,
     stage_verify,
 )
+from toolkit.prove.inputs import proof_inputs
 from toolkit.prove.plan import CATALOGUE, CheckSpec, Job, Plan, PlannedCheck, load_catalogue, plan_checks
 from toolkit.prove.record import LIMITS, proof_document, read_proof, write_junit, write_proof
 from toolkit.prove.verdict import judge, not_loadable, withdraw_lone_excuses
@@ -36,6 +37,7 @@ __all__ = [
     "load_catalogue",
     "plan_checks",
     "proof_document",
+    "proof_inputs",
     "prove",
     "read_proof",
     "write_junit",

@@ -36,6 +36,7 @@ from toolkit.schema import (
     describe_toml_error,
     did_you_mean,
     find_faults,
+    inner_tables,
     key_table,
     parse_toml,
     shown_path,
@@ -111,9 +112,15 @@ def schema_reference(base_types: Mapping[str, type[Any]]) -> str:
         ("`[target]`", key_table(TargetTable)),
         ("`[[component]]`", key_table(ComponentTable)),
         *((f"`[component.base]` of kind `{kind}`", key_table(base_types[kind])) for kind in sorted(base_types)),
+        *((f"`[component.base.{name}]`", key_table(table)) for name, table in _inner_tables(base_types).items()),
         ("`[verify]`", key_table(VerifyTable)),
     ]
     return "\n\n".join(f"## {title}\n\n{table}" for title, table in sections) + "\n"
+
+
+def _inner_tables(base_types: Mapping[str, type[Any]]) -> dict[str, type[msgspec.Struct]]:
+    """Return the tables that bases have in them, by their keys; kinds that have one of a name share it."""
+    return {name: table for kind in sorted(base_types) for name, table in inner_tables(base_types[kind]).items()}
 
 
 # --- files -----------------------------------------------------------------------------------------------------

@@ -17,6 +17,9 @@ NATIVE_FOLDERS = frozenset(("cmake", "codegen", "csrc", "torchnpugen", "third_pa
 `codegen` inside a package is Python (Inductor's code generators), and `third_party` may be.
 """
 
+READ_BY_BUILDS = frozenset(("__init__.py", "__about__.py", "__version__.py", "_version.py", "version.py"))
+"""Modules at the top of a package where projects keep their version, which `setup.py` and `attr =` read from there."""
+
 METADATA_SUFFIXES = (".dist-info", ".egg-info")
 MODULE_SUFFIXES = (".py", ".pyi")
 SOURCES = "src/"
@@ -41,12 +44,16 @@ def classify(path: str) -> Part:
 def is_native_input(path: str, *, package: str) -> bool:
     """Say whether a file of a source tree can change what its build makes besides the file itself.
 
-    Only the Python modules and stubs of the package cannot: they come into the wheel as they are. Of other files in
-    the package only the build knows whether it ships them at all, or makes code from them; a change of what lies
-    outside of it reaches no wheel but through the build. `package` is the import name.
+    Only the Python modules and stubs of the package cannot: they come into the wheel as they are. Those at its top that
+    builds commonly read can all the same; that a build reads or runs another module of the package is not noticed, and
+    no recipe can say so. Of other files in the package only the build knows whether it ships them at all, or makes
+    code from them; a change of what lies outside of it reaches no wheel but through the build. `package` is the import
+    name.
     """
-    is_module = path.endswith(MODULE_SUFFIXES) and classify(path) == "python"
-    return not (is_module and wheel_path(path, package=package).startswith(f"{_folder(package)}/"))
+    place, top = wheel_path(path, package=package), f"{_folder(package)}/"
+    if not (place.startswith(top) and path.endswith(MODULE_SUFFIXES) and classify(path) == "python"):
+        return True
+    return place.removeprefix(top) in READ_BY_BUILDS
 
 
 def wheel_path(path: str, *, package: str) -> str:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
-from packaging.utils import canonicalize_name, parse_wheel_filename
-from packaging.version import Version as ParsedVersion
 
 from toolkit.artifacts import obtain_wheel_file
 from toolkit.errors import LockError
 from toolkit.model import Contract, FetchedBase, Form, Interpreter, Progress, Requirement, SourceTree, Target
-from toolkit.platforms import accepts_wheel
-from toolkit.registry import NoWheel, PublishedWheel, find_wheel, require_pip
+from toolkit.registry import NoWheel, PublishedFile, ask_side_by_side, find_wheel, require_pip
+from toolkit.requirements import require_wheel_for, require_wheel_of
 from toolkit.schema import Distribution, Platform, PythonTag, Sha256, Version
 from toolkit.store import Store
 from toolkit.wheels.layout import lay_out_wheel
 
 KIND = "wheel"
 FORM: Form = "wheel"
-PIPS_AT_ONCE = 4
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,10 +44,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     platform: Platform
 
     def __post_init__(self) -> None:
-        if "/" in self.file or "\\" in self.file:
-            raise ValueError(f"{self.file!r} is not a plain file name")
-        if not accepts_wheel(self.file, python_tag=self.python_tag, platform=self.platform):
-            raise ValueError(f"{self.file!r} is not a wheel for {self.python_tag}-{self.platform}")
+        require_wheel_for(_target_of(self), self.file)
 
 
 class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,9 +58,7 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         seen: set[Target] = set()
         for artifact in self.artifact:
-            name, version, *_ = parse_wheel_filename(artifact.file)
-            if name != canonicalize_name(self.distribution) or version != ParsedVersion(self.version):
-                raise ValueError(f"{artifact.file!r} is not a wheel of {self.identity}")
+            require_wheel_of(self.distribution, self.version, artifact.file)
             if (target := _target_of(artifact)) in seen:
                 raise ValueError(f"there are two wheels for {target}")
             seen.add(target)
@@ -90,20 +81,17 @@ def resolve(
     Downloads nothing. `progress` counts targets. Raises LockError with one detail for each target that has none.
     """
     require_pip(env)
-    found: dict[Target, PublishedWheel] = {}
-    missing: list[NoWheel] = []
 
-    def look(target: Target) -> PublishedWheel | NoWheel:
+    def look(target: Target) -> PublishedFile | NoWheel:
         return find_wheel(base.distribution, base.version, target, env=env)
 
-    with ThreadPoolExecutor(PIPS_AT_ONCE) as pool:
-        for target, answer in zip(contract.targets, pool.map(look, contract.targets), strict=True):
-            if isinstance(answer, NoWheel):
-                missing.append(answer)
-            else:
-                found[target] = answer
-            if progress is not None:
-                progress(len(found) + len(missing), len(contract.targets))
+    answers = ask_side_by_side(look, contract.targets, progress=progress)
+    missing = [answer for answer in answers if isinstance(answer, NoWheel)]
+    found = {
+        target: answer
+        for target, answer in zip(contract.targets, answers, strict=True)
+        if not isinstance(answer, NoWheel)
+    }
     if missing:
         raise LockError(
             f"{component}: {base.identity} has no wheel for {len(missing)} of {len(contract.targets)} targets",
@@ -173,5 +161,5 @@ def _list_targets(targets: Iterable[Target]) -> str:
     return ", ".join(sorted(map(str, targets))) or "none"
 
 
-def _lock_artifact(target: Target, wheel: PublishedWheel) -> Artifact:
+def _lock_artifact(target: Target, wheel: PublishedFile) -> Artifact:
     return Artifact(file=wheel.file, sha256=wheel.sha256, python_tag=target.python_tag, platform=target.platform)

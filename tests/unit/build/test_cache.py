@@ -10,6 +10,7 @@ import pytest
 
 from toolkit.build.cache import CompilerCache, counted_command, find_cache, put_behind_cache, read_cache_facts
 from toolkit.build.workroom import Workroom, open_workroom
+from toolkit.errors import UsageError
 
 
 @pytest.fixture
@@ -159,3 +160,27 @@ def test_the_server_is_asked_and_stopped_after_the_command_whose_code_stays(tool
     assert (done.returncode, done.stdout) == (7, "built a b\n")
     assert (tools / "calls").read_text() == "--show-stats --stats-format=json\n--stop-server\n"
     assert room.cache_log.read_text() == "counters\n"
+
+
+def test_a_command_whose_quotes_do_not_match_is_told(tools: Path, room: Workroom) -> None:
+    with pytest.raises(UsageError, match=r"^CXX='\"c' cannot be read as a command: No closing quotation$"):
+        put_behind(room, tools, variables={"CXX": '"c'})
+
+
+@pytest.mark.parametrize("value", [" ", "''"])
+def test_a_command_without_a_word_stays_as_it_is(tools: Path, room: Workroom, value: str) -> None:
+    assert "CC" not in put_behind(room, tools, variables={"CC": value})
+
+
+@pytest.mark.parametrize("text", ["7", "{}", '{"stats": {"cache_hits": 1}}', '{"stats": []}'])
+def test_what_is_no_text_of_the_server_is_not_counted(room: Workroom, text: str) -> None:
+    room.cache_log.write_text(text)
+
+    assert read_cache_facts(sccache(room), room) == {}
+
+
+def test_counters_behind_a_symlink_are_not_read(room: Workroom, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("cache_miss\n")
+    room.cache_log.symlink_to(tmp_path / "other")
+
+    assert read_cache_facts(CompilerCache(kind="ccache", program="ccache", folder=room.root), room) == {}

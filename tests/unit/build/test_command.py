@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,4 +83,53 @@ def test_a_wheel_that_is_written_again_is_new(tmp_path: Path) -> None:
     before = list_wheels(tmp_path)
     wheel.write_text("newer")
 
-    assert take_wheel(tmp_path, before) == wheel
+    assert take_wheel(tmp_path, before, within=tmp_path) == wheel
+
+
+def leave_dangling(dist: Path, _outside: Path) -> str:
+    (dist / "a-1-py3-none-any.whl").symlink_to("nowhere")
+    return f"a-1-py3-none-any.whl in {dist}, which is no regular file"
+
+
+def leave_link(dist: Path, outside: Path) -> str:
+    (dist / "a-1-py3-none-any.whl").symlink_to(outside / "other.whl")
+    return f"a-1-py3-none-any.whl in {dist}, which is no regular file"
+
+
+def leave_folder(dist: Path, _outside: Path) -> str:
+    (dist / "a-1-py3-none-any.whl").mkdir()
+    return f"a-1-py3-none-any.whl in {dist}, which is no regular file"
+
+
+def lead_outside(dist: Path, outside: Path) -> str:
+    dist.rmdir()
+    dist.symlink_to(outside)
+    return f"its wheel behind {dist}, which leads to {outside}"
+
+
+def lead_nowhere(dist: Path, _outside: Path) -> str:
+    dist.rmdir()
+    dist.symlink_to("dist")
+    return f"no wheel in {dist}, expected one wheel"
+
+
+@pytest.mark.parametrize("leave", [leave_dangling, leave_link, leave_folder, lead_outside, lead_nowhere])
+def test_what_is_no_wheel_of_the_builds_own_is_not_taken(tmp_path: Path, leave: Callable[[Path, Path], str]) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    (work / "dist").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "other.whl").write_text("secret")
+    said = leave(work / "dist", outside)
+
+    with pytest.raises(BuildError) as caught:
+        take_wheel(work / "dist", {}, within=work)
+
+    assert caught.value.message == f"the build ended well and left {said}"
+
+
+def test_a_dangling_symlink_that_the_tree_brings_is_not_new(tmp_path: Path) -> None:
+    (tmp_path / "old-1-py3-none-any.whl").symlink_to("nowhere")
+    before = list_wheels(tmp_path)
+    (tmp_path / "a-1-py3-none-any.whl").touch()
+
+    assert take_wheel(tmp_path, before, within=tmp_path).name == "a-1-py3-none-any.whl"

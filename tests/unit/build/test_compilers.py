@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from toolkit.build.compilers import compiler_identity, plain_linkers
+from toolkit.errors import UsageError
 from toolkit.model import BuildSpec
 
 
@@ -60,3 +62,18 @@ def test_extensions_are_linked_without_a_run_path_to_the_interpreter(
 
 def test_a_linking_command_without_run_path_is_left_to_setuptools() -> None:
     assert plain_linkers({}, {"CC": "cc", "LDSHARED": "cc -shared -Wl,-Bsymbolic-functions"}) == {}
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(
+            lambda value: compiler_identity(BuildSpec(backend="pep517", requirements=(), env={"CXX": value}), {}),
+            id="identity",
+        ),
+        pytest.param(lambda value: plain_linkers({"CXX": value}, PYENV), id="linkers"),
+    ],
+)
+def test_a_command_whose_quotes_do_not_match_is_told(ask: Callable[[str], object]) -> None:
+    with pytest.raises(UsageError, match=r"^CXX='\"unbalanced' cannot be read as a command: No closing quotation$"):
+        ask('"unbalanced')

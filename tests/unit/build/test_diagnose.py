@@ -168,6 +168,34 @@ def test_without_a_word_the_code_is_told(tmp_path: Path, code: int, end: str, hi
     assert find(tmp_path, "", code) == Diagnosis(cause=f"its build ended with {end}", hint=hint)
 
 
+def in_home(path: Path) -> Path | None:
+    return Path("/home/user") if path.is_relative_to("/home/user") else None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param("Traceback (most recent call last):\n  File\nFileNotFoundError: [Errno 2] No such file or "
+                     "directory: '/home/user/.cache/x'\n", True, id="python"),
+        pytest.param("a.c:1:1: fatal error: /home/user/x.h: No such file or directory\n", True, id="compiler"),
+        pytest.param("a.c:1:1: fatal error: /opt/x.h: No such file or directory\n", False, id="in sight"),
+        pytest.param("a.c:1:1: fatal error: x.h: No such file or directory\n", False, id="no path"),
+        pytest.param("a.c:1:1: error: /home/user/x.h is too old\n", False, id="another fault"),
+        pytest.param("cat: /home/user/x: No such file or directory\na.c:1:1: error: no\n", False, id="not the cause"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_where_the_sandbox_hides_it_is_told_to_be_hidden(tmp_path: Path, text: str, told: bool) -> None:
+    log = tmp_path / "build.log"
+    log.write_text(f"$ make\n{text}", encoding="utf-8")
+
+    found = diagnose(log, 1, work=WORK, tree_root=TREE, hidden=in_home)
+
+    assert found.hint == (
+        "a build does not see the machine's /home/user: it may read there what `env` or `pass_env` names by its path, "
+        "and write only in its own folder, HOME and TMPDIR" if told else ""
+    )  # fmt: skip
+
+
 def test_a_long_quote_is_cut(tmp_path: Path) -> None:
     found = find(tmp_path, f"a.cpp:1:1: error: {'x' * 1000}\n")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.wheels import CP311
 from toolkit.build.environment import obtain_environment
-from toolkit.errors import ContractMismatchError, FetchError
+from toolkit.errors import ContractMismatchError, FetchError, StorageError
 from toolkit.model import Interpreter, Requirement, Target
 from toolkit.store import Store
 
@@ -55,3 +55,25 @@ def test_a_wheel_that_cannot_be_had_is_told_before_anything_is_made(tmp_path: Pa
         f"c: ninja-1.0-py3-none-any.whl is not in the store at {tmp_path}, and offline nothing is downloaded"
     )
     assert list((tmp_path / "build-env").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
+        "Error: [Errno 122] Disk quota exceeded: 'x'",
+    ],
+)
+def test_a_full_disk_is_the_file_systems_fault(line: str, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "{line}" >&2\nexit 1\n')
+    python.chmod(0o755)
+    made_by = Interpreter(executable=python, version="3.11.7", python_tag="cp311", platforms=(X86,), torch=None)
+
+    with pytest.raises(StorageError) as caught:
+        obtain_environment(
+            [], interpreter=made_by, target=CP311, store=Store(tmp_path / "store"), offline=True, env={}, component="c"
+        )
+
+    assert caught.value.message == (f"c: the build environment for {CP311} cannot be made: the disk is full: {line}")
+    assert caught.value.hint == "free some space, or choose another place with --store"

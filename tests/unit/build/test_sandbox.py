@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.build.sandbox import Sandbox, View, choose_sandbox, enter_sandbox, seen_temporary
+from toolkit.build.sandbox import Sandbox, View, choose_sandbox, enter_sandbox, hidden_folder, seen_temporary
 from toolkit.errors import SandboxError
 
 BUBBLEWRAP = Sandbox(kind="bubblewrap", prefix=("bwrap",))
@@ -154,6 +154,23 @@ def test_a_folder_is_shown_by_every_name_that_it_has(tmp_path: Path) -> None:
     words = enter(home=tmp_path, readable=(tmp_path / "link",))
 
     assert sorted(binds(words, "--ro-bind")) == [f"{tmp_path}/link", f"{tmp_path}/real"]
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        pytest.param("/run/user/socket", "/run", id="hidden"),
+        pytest.param("/tmp/of-the-machine", "/tmp", id="temporary"),
+        pytest.param("/run/work/tree/a", None, id="written"),
+        pytest.param("/run/cann/include", None, id="shown"),
+        pytest.param("/usr/include", None, id="of the system"),
+    ],
+)
+def test_a_hidden_path_is_told_from_one_that_is_only_not_there(path: str, folder: str | None) -> None:
+    view = View(writable=(Path("/run/work"),), readable=(Path("/run/cann"),), temporary=Path("/srv"), home=None)
+
+    assert hidden_folder(BUBBLEWRAP, view, Path(path)) == (Path(folder) if folder else None)
+    assert hidden_folder(Sandbox(kind="none"), view, Path(path)) is None
 
 
 def test_the_private_temporary_folder_has_a_short_name_where_it_can() -> None:

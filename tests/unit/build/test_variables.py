@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.wheels import CP311
-from toolkit.build.variables import compose_variables, named_paths
+from toolkit.build.variables import compose_variables, named_paths, split_command
 from toolkit.build.workroom import Workroom
+from toolkit.errors import UsageError
 from toolkit.model import BuildSpec, BuildTree, FetchedBase
 
 ROOM = Workroom(root=Path("/srv/work"))
 CALLER = {"PATH": "/caller/bin", "HOME": "/home/user", "SECRET": "s3cret", "CANN": "/opt/cann", "LANG": "de_DE"}
-FLAG = "-ffile-prefix-map=/srv/work/tree=/usr/src/part"
+FLAG = "-ffile-prefix-map=/srv/env=/usr/src/build-environment -ffile-prefix-map=/srv/work/tree=/usr/src/part"
 
 
 def spec(env: Mapping[str, str] | None = None, pass_env: tuple[str, ...] = ()) -> BuildSpec:
@@ -79,10 +81,37 @@ def test_what_the_caller_does_not_have_is_left_out() -> None:
 
 
 def test_a_folder_with_a_space_in_its_name_can_stand_in_flags() -> None:
-    assert compose(spec(), "/srv/my work/tree")["CFLAGS"] == "'-ffile-prefix-map=/srv/my work/tree=/usr/src/part'"
+    flags = shlex.split(compose(spec(), "/srv/my work/tree")["CFLAGS"])
+
+    assert flags == [FLAG.split()[0], "-ffile-prefix-map=/srv/my work/tree=/usr/src/part"]
+
+
+def test_a_build_environment_is_mapped_by_every_name_and_the_longest_comes_last(tmp_path: Path) -> None:
+    real, link = tmp_path / "env-of-the-store", tmp_path / "env"
+    real.mkdir()
+    link.symlink_to(real)
+
+    flags = compose_variables(
+        spec(), tree("/t"), ROOM, environment=link, temporary=ROOM.tmp, jobs=3, caller=CALLER
+    )["CFLAGS"]  # fmt: skip
+
+    assert flags.split() == [
+        "-ffile-prefix-map=/t=/usr/src/part",
+        f"-ffile-prefix-map={link}=/usr/src/build-environment",
+        f"-ffile-prefix-map={real}=/usr/src/build-environment",
+    ]
 
 
 def test_named_paths_are_those_that_the_recipe_means() -> None:
     asked = spec({"LIBS": "/opt/a:/opt/b", "NAME": "x"}, ("CANN", "HOME", "MISSING"))
 
     assert sorted(named_paths(asked, CALLER)) == [Path("/opt/a"), Path("/opt/b"), Path("/opt/cann")]
+
+
+def test_a_command_whose_quotes_do_not_match_is_told_with_its_variable() -> None:
+    with pytest.raises(UsageError) as caught:
+        split_command("CC", '"unbalanced')
+
+    assert caught.value.message == "CC='\"unbalanced' cannot be read as a command: No closing quotation"
+    assert caught.value.hint == ("give CC matching quotes, in the environment or in `env` of `[component.base.build]`")
+    assert split_command("CC", "ccache 'my cc' -m64") == ["ccache", "my cc", "-m64"]

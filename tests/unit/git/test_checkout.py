@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repositories import commit_files, commit_tree, git, make_upstream, snapshot
+from tests.repositories import commit_files, commit_index, commit_tree, git, make_upstream, snapshot
 from toolkit.errors import SourceError, StorageError
 from toolkit.git import Limits, TreeEdit, check_out_commit, fetch_commit, make_repository
 
@@ -54,6 +54,25 @@ def test_files_are_written_as_they_are_with_their_modes(bare: Path, tmp_path: Pa
     assert sorted(path.name for path in tree.iterdir()) == [
         ".git", ".gitattributes", "a.txt", "b.id", "c.f", "d.enc", "link", "run.sh",
     ]  # fmt: skip
+
+
+def test_the_callers_umask_does_not_reach_the_files(bare: Path, tmp_path: Path) -> None:
+    commit = make_upstream(tmp_path / "up", {"a": "1", "sub/deep/b": "1"})
+    git(tmp_path / "up", "update-index", "--chmod=+x", "a")
+    commit = commit_index(tmp_path / "up")
+    fetch(bare, tmp_path / "up", commit)
+    edits = [TreeEdit(path="m", commit="2" * 40)]
+
+    before = os.umask(0o077)
+    try:
+        check_out_commit(bare, commit, edits, tmp_path / "tree", what="x")
+    finally:
+        os.umask(before)
+
+    tree = tmp_path / "tree"
+    modes = {name: (tree / name).stat().st_mode & 0o777 for name in ("", "a", "sub", "sub/deep", "sub/deep/b", "m")}
+    assert modes == {"": 0o755, "a": 0o755, "sub": 0o755, "sub/deep": 0o755, "sub/deep/b": 0o644, "m": 0o755}
+    assert git(tree, "diff-files", "--name-only") == ""
 
 
 def test_the_folder_is_a_repository_of_its_own_at_the_commit(bare: Path, tmp_path: Path) -> None:

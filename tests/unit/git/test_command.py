@@ -69,3 +69,48 @@ def test_a_full_disk_is_told_from_other_failures(tmp_path: Path) -> None:
     assert raised.value.message == (
         f"cannot write: {tmp_path} is full or read-only (fatal: write error: No space left on device)"
     )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error: unable to write file big",
+        "error: failed to write new configuration file .git/config.lock",
+        "fatal: could not set 'core.bare' to 'true'",
+    ],
+)
+def test_a_full_disk_that_git_does_not_tell_is_looked_for(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    refuse_full_disk(said, tmp_path, small_disk / "not" / "there")
+    (small_disk / "filler").write_bytes(bytes((1 << 20) - (16 << 10)))
+
+    def refuse_for(folder: Path, *others: Path) -> None:
+        with pytest.raises(StorageError) as raised:
+            refuse_full_disk(said, folder, *others)
+        assert raised.value.message.startswith(f"cannot write: {small_disk}")
+        assert raised.value.message.endswith(f" is full or read-only ({said})")
+
+    refuse_full_disk(said, tmp_path)
+    refuse_full_disk("fatal: bad object", small_disk)
+    refuse_for(small_disk)
+    refuse_for(tmp_path, small_disk / "not" / "there")
+    monkeypatch.setattr("tempfile.tempdir", str(small_disk))
+    refuse_for(tmp_path)
+
+
+def test_where_else_a_command_writes_is_looked_at(tmp_path: Path, small_disk: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", small_disk / "bare"], check=True)
+    git = GitCommand(tmp_path, {"PATH": os.environ["PATH"], "LC_ALL": "C", "GIT_DIR": str(small_disk / "bare")})
+    stopped = ("-c", "alias.stopped=!echo error: unable to write file x >&2; exit 1", "stopped")
+    with pytest.raises(CommandError):
+        git.output(*stopped)
+
+    with pytest.raises(OSError, match="No space left"):
+        (small_disk / "filler").write_bytes(bytes(2 << 20))
+
+    with pytest.raises(StorageError) as raised:
+        git.output(*stopped)
+    assert raised.value.message == (
+        f"cannot write: {small_disk}/bare is full or read-only (error: unable to write file x)"
+    )

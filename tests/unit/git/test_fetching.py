@@ -244,7 +244,8 @@ def test_only_the_users_network_settings_reach_git(tmp_path: Path) -> None:
     assert env["GIT_TERMINAL_PROMPT"] == "0"
     assert "BatchMode=yes" in env["GIT_SSH_COMMAND"]
     settings = {env[f"GIT_CONFIG_KEY_{n}"]: env[f"GIT_CONFIG_VALUE_{n}"] for n in range(int(env["GIT_CONFIG_COUNT"]))}
-    assert settings["remote.mirror.url"] == "https://u:p@h/a"
+    assert settings["remote.mirror.url"] == "https://h/a"
+    assert settings["http.https://h/a.extraHeader"] == "Authorization: Basic dTpw"
     assert settings["http.lowSpeedTime"] == "5"
     assert settings["credential.helper"] == ""
 

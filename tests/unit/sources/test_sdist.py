@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -227,6 +228,17 @@ def test_a_python_change_leaves_the_native_digest_and_a_native_change_does_not(t
     assert len({native, compiled[1], removed[1]}) == 3
 
 
+def test_what_another_archive_is_built_into_is_another_native_wheel_though_only_python_differs(tmp_path: Path) -> None:
+    one = fetched(make_sdist(tmp_path / "one", files={"sample/core.py": "1", "csrc/core.cpp": ""}))
+    other = fetched(make_sdist(tmp_path / "other", files={"sample/core.py": "2", "csrc/core.cpp": ""}))
+    later = replace(one, epoch=NOON)
+    fixed = {"sample/core.py": "3"}
+    found = [digests(of, tmp_path / str(place), fixed) for place, of in enumerate((one, other, later))]
+
+    assert len({whole for whole, _ in found}) == 1
+    assert len({native for _, native in found}) == 3
+
+
 def test_what_lies_outside_the_subfolder_is_native(tmp_path: Path) -> None:
     asked: list[str] = []
 
@@ -236,9 +248,8 @@ def test_what_lies_outside_the_subfolder_is_native(tmp_path: Path) -> None:
 
     one = make_sdist(tmp_path / "one", files={"sample/a.py": "", "setup.py": "1"})
     other = make_sdist(tmp_path / "other", files={"sample/a.py": "", "setup.py": "2"})
-    natives = {
-        sdist.digest_tree(fetched(path, subfolder="sample"), [], is_native=is_native)[1] for path in (one, other)
-    }
+    same = fetched(one, subfolder="sample")
+    natives = {sdist.digest_tree(replace(same, path=path), [], is_native=is_native)[1] for path in (one, other)}
     assert len(natives) == 2
     assert asked == ["a.py", "a.py"]
 
@@ -248,8 +259,11 @@ def test_an_executable_file_has_another_digest(tmp_path: Path) -> None:
     members = [entry("sample-1.0/PKG-INFO", "Metadata-Version: 2.1\nName: sample\nVersion: 1.0\n")]
     able = write_tarball(tmp_path / "b" / plain.name, [*members, entry("sample-1.0/run", mode=0o755)])
     same = write_tarball(tmp_path / "c" / plain.name, [entry("sample-1.0/run", mtime=5), *members])
-    one, other, third = (sdist.digest_tree(fetched(path), [], is_native=no_python) for path in (plain, able, same))
-    assert one != other
+    of = fetched(plain)
+    one, other, third = (
+        sdist.digest_tree(replace(of, path=path), [], is_native=no_python) for path in (plain, able, same)
+    )
+    assert (one[0] == other[0], one[1] == other[1]) == (False, False)
     assert one == third
 
 
@@ -272,7 +286,7 @@ def test_a_build_folder_that_is_there_is_not_written_to(tmp_path: Path) -> None:
 
 
 def test_the_lock_says_how_it_is_built_for_each_target(tmp_path: Path) -> None:
-    locked = replace_requirements(lock_of(make_sdist(tmp_path), requires=["ninja"]), requirement())
+    locked = replace_requirements(lock_of(make_sdist(tmp_path), requires=["ninja"], subfolder="sample"), requirement())
     asked = base(
         subfolder="sample",
         build={"requires": ["ninja"], "backend": "setup.py", "env": {"A": "1"}, "pass_env": ["MAX_JOBS"]},
@@ -285,6 +299,13 @@ def test_the_lock_says_how_it_is_built_for_each_target(tmp_path: Path) -> None:
     assert (locked.covers(CP311), locked.covers(CP312)) == (True, False)
     with pytest.raises(LockError, match=f"the lock has no build requirements for {CP312}"):
         sdist.build_spec(asked, locked, CP312)
+
+
+def test_a_lock_that_lost_its_requirements_covers_no_target(tmp_path: Path) -> None:
+    locked = lock_of(make_sdist(tmp_path), requires=["ninja"])
+    assert not locked.covers(CP311)
+    with pytest.raises(LockError, match=f"the lock has no build requirements for {CP311}"):
+        sdist.build_spec(base(build={"requires": ["ninja"]}), locked, CP311)
 
 
 def replace_requirements(locked: Locked, *entries: LockedRequirement) -> Locked:
@@ -315,8 +336,8 @@ def test_a_lock_with_another_file_cannot_be_read(tmp_path: Path, file: str) -> N
         lock_of(make_sdist(tmp_path), file=file)
 
 
-@pytest.mark.parametrize("subfolder", ["../a", "/a", "a/../b", ".git"])
-def test_a_subfolder_stays_inside(tmp_path: Path, subfolder: str) -> None:
+@pytest.mark.parametrize("subfolder", ["../a", "/a", "a/../b", ".git", "a/", "a//b"])
+def test_a_subfolder_stays_inside_and_is_in_normal_form(tmp_path: Path, subfolder: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         base(subfolder=subfolder)
     with pytest.raises(msgspec.ValidationError):

@@ -10,11 +10,18 @@ import msgspec
 from msgspec import Meta
 
 from toolkit.errors import SourceError
-from toolkit.files import safe_relative_path
 from toolkit.git import commit_time, read_tree
 from toolkit.mirrors import CREDENTIALS, address_fault, without_credentials
 from toolkit.model import BuildSpec, Contract, FetchedBase, Form, Interpreter, Progress, SourceTree, Target
-from toolkit.requirements import BuildTable, LockedRequirement, requirements_for, resolve_requirements
+from toolkit.requirements import (
+    BuildTable,
+    LockedRequirement,
+    covers_target,
+    make_build_spec,
+    require_subfolder,
+    require_unique,
+    resolve_requirements,
+)
 from toolkit.sources.git.caches import PATIENCE, Patience, obtain_commit
 from toolkit.sources.git.submodules import fetch_submodules, lay_out_submodules
 from toolkit.sources.git.trees import check_out, digest_tree, write_members
@@ -91,6 +98,7 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         _require_sound(self.urls, self.subfolder)
+        require_unique(self.requirement)
 
     @property
     def identity(self) -> str:
@@ -99,9 +107,7 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def covers(self, target: Target) -> bool:
         """Whether there are requirements for that target, or none are needed."""
-        return not self.requires or any(
-            entry.python_tag == target.python_tag and entry.platform == target.platform for entry in self.requirement
-        )
+        return covers_target(self.requires, self.requirement, target)
 
 
 def resolve(
@@ -129,12 +135,8 @@ def artifact_digest(
 
 def build_spec(base: Base, locked: Locked, target: Target) -> BuildSpec:
     """Return how the commit is built for a target; LockError where the lock has no requirements for it."""
-    return BuildSpec(
-        backend=base.build.backend,
-        requirements=requirements_for(locked.requirement, target),
-        env=base.build.env,
-        pass_env=base.build.pass_env,
-        subfolder=locked.subfolder,
+    return make_build_spec(
+        base.build, locked.requirement, target, subfolder=locked.subfolder, submodules=locked.submodules
     )
 
 
@@ -165,7 +167,7 @@ def fetch(
         addresses=locked.urls,
         submodules=locked.submodules,
     )
-    _require_subfolder(base)
+    _require_members(base)
     return base
 
 
@@ -183,8 +185,7 @@ def _require_sound(urls: tuple[str, ...], subfolder: str) -> None:
             raise ValueError(f"{without_credentials(url)!r} was given with credentials; keep them out of files")
         if why := address_fault(url):
             raise ValueError(f"{url!r} is no address of a repository: {why}")
-    if subfolder and (str(safe_relative_path(subfolder)) != subfolder or subfolder.endswith("/")):
-        raise ValueError(f"{subfolder!r} is not a folder in normal form")
+    require_subfolder(subfolder)
 
 
 def _identity(
@@ -198,7 +199,7 @@ def _identity(
     ))  # fmt: skip
 
 
-def _require_subfolder(base: FetchedBase) -> None:
+def _require_members(base: FetchedBase) -> None:
     entries = read_tree(base.path, base.digest, what=base.file).entries
     if base.subfolder and not any(PurePosixPath(base.subfolder) in PurePosixPath(path).parents for path in entries):
         raise SourceError(

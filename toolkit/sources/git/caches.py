@@ -45,12 +45,14 @@ def obtain_commit(
     found = store.find(STORE_KIND, key)
     if found is not None and _is_whole(found, commit, what, store, offline):
         return found
-    if offline:
-        raise FetchError(
-            f"{what}: commit {commit} is not in the store at {store.root}, and offline nothing is fetched",
-            hint="run once without --offline",
-        )
     places = addresses(name, urls, env)
+    if offline:
+        places = tuple(place for place in places if place.startswith(("/", "file://")))
+        if not places:
+            raise FetchError(
+                f"{what}: commit {commit} is not in the store at {store.root}, and offline nothing is fetched",
+                hint=f"run once without --offline, or name a folder with a clone: `--mirror {name}=DIR`",
+            )
     folder = store.obtain(STORE_KIND, key, lambda aside: make_repository(aside, commit))
     with store.locked(f"{STORE_KIND}-{key}"):
         if not is_marked(folder, commit):  # Another process may have fetched it meanwhile.
@@ -91,7 +93,7 @@ def _fetch_from_any(
     count = "its address" if len(places) == 1 else f"any of its {len(places)} addresses"
     raise FetchError(
         f"{what}: commit {commit} of {repository_name(places[-1])} cannot be had from {count}",
-        hint=f"name another place with `--mirror {name}=URL`; a folder with a clone of it will do",
+        hint=f"name another place with `--mirror {name}=URL`, a folder with a clone of it will do; or mend the commit",
         details=reasons,
     )
 

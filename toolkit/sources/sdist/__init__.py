@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from email.parser import BytesHeaderParser
 from pathlib import Path
@@ -14,21 +13,21 @@ from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist
 from packaging.version import InvalidVersion
 from packaging.version import Version as ParsedVersion
 
-from toolkit.errors import FetchError, HashMismatchError, LockError, SourceError, StoreError
-from toolkit.files import copy_hashed, remove_tree, safe_relative_path, sha256_file
-from toolkit.model import (
-    BuildSpec,
-    Contract,
-    FetchedBase,
-    Form,
-    Interpreter,
-    Progress,
-    Target,
+from toolkit.artifacts import MISNAMED, obtain_file
+from toolkit.errors import LockError, SourceError
+from toolkit.model import BuildSpec, Contract, FetchedBase, Form, Interpreter, Progress, Target
+from toolkit.registry import PublishedFile, require_pip
+from toolkit.requirements import (
+    BuildTable,
+    LockedRequirement,
+    covers_target,
+    make_build_spec,
+    require_subfolder,
+    require_unique,
+    resolve_requirements,
 )
-from toolkit.registry import require_pip
-from toolkit.requirements import BuildTable, LockedRequirement, requirements_for, resolve_requirements
 from toolkit.schema import Distribution, Sha256, Version
-from toolkit.sdists import PublishedSdist, download_sdist, find_sdist
+from toolkit.sdists import download_sdist, find_sdist
 from toolkit.sources.sdist.tree import (
     below_subfolder,
     check_out,
@@ -42,13 +41,9 @@ from toolkit.tarballs import SUFFIX, list_tarball, read_file
 
 __all__ = ["check_out", "digest_tree", "fetch_submodules", "lay_out", "lay_out_submodules"]
 
-log = logging.getLogger(__name__)
-
 KIND = "sdist"
 FORM: Form = "tree"
-STORE_KIND = "base"
 METADATA = "PKG-INFO"
-MISNAMED = "the registry's file is misnamed: do not use it"
 EARLIEST, LATEST = 315_532_800, 4_354_819_198
 """1980 and 2107: the times that a zip archive, and so a wheel, can hold."""
 
@@ -63,8 +58,7 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     build: Annotated[BuildTable, Meta(description="how it is built")]
 
     def __post_init__(self) -> None:
-        if self.subfolder:
-            safe_relative_path(self.subfolder)
+        require_subfolder(self.subfolder)
 
     @property
     def identity(self) -> str:
@@ -87,8 +81,8 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         if not _is_named(self.file, self.distribution, self.version):
             raise ValueError(f"{self.file!r} is not an sdist of {self.distribution}=={self.version}")
-        if self.subfolder:
-            safe_relative_path(self.subfolder)
+        require_subfolder(self.subfolder)
+        require_unique(self.requirement)
 
     @property
     def identity(self) -> str:
@@ -96,10 +90,8 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return _identity(self.distribution, self.version, self.subfolder, self.requires)
 
     def covers(self, target: Target) -> bool:
-        """Whether there is a build environment for that target."""
-        return not self.requirement or any(
-            (entry.python_tag, entry.platform) == (target.python_tag, target.platform) for entry in self.requirement
-        )
+        """Whether there are requirements for that target, or none are needed."""
+        return covers_target(self.requires, self.requirement, target)
 
 
 def resolve(
@@ -132,29 +124,21 @@ def fetch(
     locked: Locked, *, component: str, target: Target, store: Store, offline: bool, interpreter: Interpreter,
     env: Mapping[str, str], progress: Progress | None = None,
 ) -> FetchedBase:  # fmt: skip
-    """Return the archive in the store, downloaded if need be, its bytes hashed either way.
+    """Return the archive in the store; see `toolkit.artifacts.obtain_file`.
 
-    A damaged entry is dropped and fetched again with a warning; offline it is a StoreError. Raises FetchError where
-    the archive cannot be had, HashMismatchError for other bytes, SourceError for one that is unsafe or of another
-    release.
+    Raises FetchError where it cannot be had, SourceError for one that is unsafe or of another release.
     """
-    entry = store.find(STORE_KIND, locked.sha256)
-    if entry is not None and not _is_whole(entry, locked):
-        _drop_damaged(entry, locked, component, store, offline)
-        entry = None
-    if entry is None and offline:
-        raise FetchError(
-            f"{component}: {locked.file} is not in the store at {store.root}, and offline nothing is downloaded",
-            hint="bring it with `toolkit cache import FILE`, or run once without --offline",
-        )
-    if entry is None:
-        entry = store.obtain(STORE_KIND, locked.sha256, lambda folder: _download(locked, folder, env))
-    newest = list_tarball(entry / locked.file).newest
+    path = obtain_file(
+        locked.file, locked.sha256, component=component, store=store, offline=offline,
+        download=lambda folder: _download(locked, folder, env, progress),
+        check=lambda path: _require_locked_sdist(path, locked),
+    )  # fmt: skip
+    newest = list_tarball(path).newest
     return FetchedBase(
         component=component,
         kind=KIND,
         digest=locked.sha256,
-        path=entry / locked.file,
+        path=path,
         file=locked.file,
         distribution=locked.distribution,
         version=locked.version,
@@ -166,13 +150,7 @@ def fetch(
 
 def build_spec(base: Base, locked: Locked, target: Target) -> BuildSpec:
     """Return how the archive is built for a target; LockError where the lock has no requirements for it."""
-    return BuildSpec(
-        backend=base.build.backend,
-        requirements=requirements_for(locked.requirement, target),
-        env=base.build.env,
-        pass_env=base.build.pass_env,
-        subfolder=base.subfolder,
-    )
+    return make_build_spec(base.build, locked.requirement, target, subfolder=locked.subfolder)
 
 
 def _identity(distribution: str, version: str, subfolder: str, requires: Sequence[str]) -> str:
@@ -191,35 +169,11 @@ def _is_named(file: str, distribution: str, version: str) -> bool:
     return name == canonicalize_name(distribution) and found == ParsedVersion(version)
 
 
-def _is_whole(entry: Path, locked: Locked) -> bool:
-    path = entry / locked.file
-    return path.is_file() and sha256_file(path) == locked.sha256
-
-
-def _drop_damaged(entry: Path, locked: Locked, component: str, store: Store, offline: bool) -> None:
-    if offline:
-        raise StoreError(
-            f"{component}: store entry {entry} is damaged: {locked.file} is missing or has other bytes",
-            hint="remove that folder, then `toolkit cache import FILE`, or run once without --offline",
-        )
-    log.warning("%s: store entry %s is damaged; fetching it again", component, entry)
-    store.discard(STORE_KIND, locked.sha256, unless=lambda path: _is_whole(path, locked))
-
-
-def _download(locked: Locked, folder: Path, env: Mapping[str, str]) -> None:
-    """Fill a store entry that is being made; what raises leaves no entry."""
-    scratch = folder / "download"
-    scratch.mkdir()
-    wanted = PublishedSdist(file=locked.file, sha256=locked.sha256)
-    arrived = download_sdist(locked.distribution, locked.version, wanted, into=scratch, env=env)
-    with arrived.open("rb") as stream:
-        actual, _ = copy_hashed(stream, folder / locked.file)
-    if actual != locked.sha256:
-        raise HashMismatchError(
-            what=locked.file, expected=locked.sha256, actual=actual, origin="the registry, through pip"
-        )
-    remove_tree(scratch)
-    _require_locked_sdist(folder / locked.file, locked)
+def _download(locked: Locked, into: Path, env: Mapping[str, str], progress: Progress | None) -> Path:
+    wanted = PublishedFile(file=locked.file, sha256=locked.sha256)
+    return download_sdist(
+        locked.distribution, locked.version, wanted, pip=require_pip(env), into=into, env=env, progress=progress
+    )
 
 
 def _require_locked_sdist(path: Path, locked: Locked) -> None:

@@ -58,7 +58,7 @@ def check_out(
             (into / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, into / name)
             (into / name).chmod(states[name][0])
-    digest, native = _digests(states, base.subfolder, is_native)
+    digest, native = _digests(base, states, is_native)
     return BuildTree(base=base, root=into, digest=digest, native_digest=native)
 
 
@@ -70,21 +70,21 @@ def digest_tree(
     changed = _changed_files(base, patched)
     states = _states(tarball, hash_files(tarball, tarball.entries.keys() - changed.keys()))
     states |= {name: _state(source) for name, source in changed.items() if source is not None}
-    return _digests(states, base.subfolder, is_native)
+    return _digests(base, states, is_native)
 
 
 def below_subfolder(tarball: Tarball, subfolder: str) -> Tarball:
     """Return what an archive has below a folder, by its path from there."""
     if not subfolder:
         return tarball
-    prefix = f"{subfolder.rstrip('/')}/"
+    prefix = f"{subfolder}/"
     below = {name[len(prefix) :]: entry for name, entry in tarball.entries.items() if name.startswith(prefix)}
     return replace(tarball, entries=below)
 
 
 def _changed_files(base: FetchedBase, patched: Sequence[PatchedTree]) -> dict[str, Path | None]:
     """Map what the patches change, from the archive's top, to its new content; None for what they take away."""
-    prefix = f"{base.subfolder.rstrip('/')}/" if base.subfolder else ""
+    prefix = f"{base.subfolder}/" if base.subfolder else ""
     return {
         f"{prefix}{changed.path}": _content(tree.root / changed.path, changed.sha256)
         for tree in patched
@@ -106,9 +106,12 @@ def _state(path: Path) -> FileState:
     return 0o755 if path.stat().st_mode & 0o111 else 0o644, sha256_file(path)
 
 
-def _digests(states: Mapping[str, FileState], subfolder: str, is_native: Callable[[str], bool]) -> tuple[str, str]:
-    """Return the digest over all files, and over those that can change what is compiled."""
-    prefix = f"{subfolder.rstrip('/')}/" if subfolder else ""
+def _digests(base: FetchedBase, states: Mapping[str, FileState], is_native: Callable[[str], bool]) -> tuple[str, str]:
+    """Return the digest over all files, and over the archive and those that can change what is compiled.
+
+    A native wheel has its archive's Python files in it, and its time.
+    """
+    prefix = f"{base.subfolder}/" if base.subfolder else ""
 
     def counts(name: str) -> bool:
         return not name.startswith(prefix) or is_native(name[len(prefix) :])
@@ -118,4 +121,5 @@ def _digests(states: Mapping[str, FileState], subfolder: str, is_native: Callabl
             yield from (name, f"{states[name][0]:o}", states[name][1])
 
     names = sorted(states)
-    return framed_digest(frames(names)), framed_digest(frames([name for name in names if counts(name)]))
+    native = frames([name for name in names if counts(name)])
+    return framed_digest(frames(names)), framed_digest(["native", base.digest, str(base.epoch), *native])

@@ -104,3 +104,12 @@ def test_a_lock_covers_the_targets_that_it_has_requirements_for() -> None:
     assert [requirement.file for requirement in spec.requirements] == ["ninja-1.11.1-py3-none-any.whl"]
     with pytest.raises(LockError):
         source.build_spec(base, locked, other)
+
+
+def test_a_lock_that_lost_its_requirements_covers_no_target() -> None:
+    locked = source.Locked(urls=("https://h/x",), commit=COMMIT, requires=("ninja",))
+    base = msgspec.convert({**BASE, "build": {"requires": ["ninja"]}}, source.Base)
+
+    assert not locked.covers(TARGET)
+    with pytest.raises(LockError, match=f"the lock has no build requirements for {TARGET}"):
+        source.build_spec(base, locked, TARGET)

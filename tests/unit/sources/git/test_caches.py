@@ -34,14 +34,18 @@ def test_a_commit_in_the_store_needs_no_upstream(upstream: Upstream) -> None:
     assert upstream.fetch(offline=True) == base
 
 
-def test_offline_nothing_is_fetched(upstream: Upstream, store: Store) -> None:
+def test_offline_only_folders_of_this_machine_are_asked(upstream: Upstream, store: Store) -> None:
+    upstream.url, near = "https://git.example.invalid/x.git", upstream.url
     with pytest.raises(FetchError) as raised:
         upstream.fetch(offline=True)
     assert raised.value.message == (
         f"x: commit {upstream.commit} is not in the store at {store.root}, and offline nothing is fetched"
     )
-    assert raised.value.hint == "run once without --offline"
+    assert raised.value.hint == "run once without --offline, or name a folder with a clone: `--mirror x=DIR`"
     assert not (store.root / "git").exists()
+
+    upstream.env["TOOLKIT_MIRROR_X"] = near
+    assert upstream.fetch(offline=True).digest == upstream.commit
 
 
 def test_the_next_address_is_tried_and_each_failure_is_told(
@@ -69,7 +73,7 @@ def test_a_commit_that_is_nowhere_names_every_address(upstream: Upstream, tmp_pa
         upstream.fetch()
     assert raised.value.message == f"x: commit {'1' * 40} of x cannot be had from any of its 2 addresses"
     assert raised.value.hint == (
-        "name another place with `--mirror x=URL`; a folder with a clone of it will do"
+        "name another place with `--mirror x=URL`, a folder with a clone of it will do; or mend the commit"
     )  # fmt: skip
     assert raised.value.details == (
         f"{tmp_path}/none: there is no git repository there",

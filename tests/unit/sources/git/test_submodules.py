@@ -119,7 +119,10 @@ def test_a_submodule_that_cannot_be_had_is_named(family: Upstream, tmp_path: Pat
         family.submodules(base)
     assert raised.value.message.startswith("x: submodule 'third_party/inner/deep/leaf': commit ")
     assert raised.value.details == (f"file://{tmp_path}/leaf: there is no git repository there",)
-    assert raised.value.hint == "name another place with `--mirror leaf=URL`; a folder with a clone of it will do"
+    assert (
+        raised.value.hint
+        == "name another place with `--mirror leaf=URL`, a folder with a clone of it will do; or mend the commit"
+    )
 
 
 def test_a_submodule_whose_commit_is_gone_is_named(upstream: Upstream, tmp_path: Path) -> None:
