@@ -202,7 +202,8 @@ def test_an_overlay_whose_inputs_were_edited_is_used_with_a_warning(sample: Samp
     assert toolkit(sample, "build").returncode == 0
     assert toolkit(sample, "run", "true").stderr == ""
     sample.patch.write_text(sample.patch.read_text().replace("Without it", "Before it"))
-    warning = f"warning: {sample.patch} was changed after the overlay was built; take it in with `toolkit build`\n"
+    way = "toolkit build --recipe sample"
+    warning = f"warning: {sample.patch} was changed after the overlay was built; take it in with `{way}`\n"
     for words in (["env"], ["run", "true"]):
         done = toolkit(sample, *words)
         assert (done.returncode, done.stderr) == (0, warning)
