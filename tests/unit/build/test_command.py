@@ -12,7 +12,7 @@ from toolkit.build.interpreter import BuildPython, inspect_python
 from toolkit.build.workroom import Workroom
 from toolkit.errors import BuildError
 
-ROOM = Workroom(root=Path("/srv/work"))
+ROOM = Workroom(root=Path("/srv/room"))
 
 
 def python(*, has_build: bool = True) -> BuildPython:
@@ -21,7 +21,7 @@ def python(*, has_build: bool = True) -> BuildPython:
 
 def test_a_backend_is_run_without_another_environment_around_it() -> None:
     assert build_command("pep517", python(), ROOM) == [
-        "/env/bin/python", "-m", "build", "--wheel", "--no-isolation", "--outdir", "/srv/work/dist", ".",
+        "/env/bin/python", "-m", "build", "--wheel", "--no-isolation", "--outdir", "/srv/room/dist", ".",
     ]  # fmt: skip
 
 

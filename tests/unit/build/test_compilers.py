@@ -50,8 +50,8 @@ PYENV = {
     [
         pytest.param({}, {"LDSHARED": "gcc -pthread -shared -L/opt/python/lib -Wl,-O1",
                           "LDCXXSHARED": "g++ -pthread -shared"}, id="without the interpreter's place"),
-        pytest.param({"CC": "/work/bin/cc -m64", "LDCXXSHARED": "mine"},
-                     {"LDSHARED": "/work/bin/cc -m64 -shared -L/opt/python/lib -Wl,-O1"}, id="the recipe's stay"),
+        pytest.param({"CC": "/room/bin/cc -m64", "LDCXXSHARED": "mine"},
+                     {"LDSHARED": "/room/bin/cc -m64 -shared -L/opt/python/lib -Wl,-O1"}, id="the recipe's stay"),
     ],
 )  # fmt: skip
 def test_extensions_are_linked_without_a_run_path_to_the_interpreter(

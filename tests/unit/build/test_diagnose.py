@@ -10,11 +10,11 @@ from toolkit.build import diagnose as module
 from toolkit.build.diagnose import ASK_FEWER_JOBS, BRING_IT, REQUIRE_IT, STAY_INSIDE, Diagnosis, diagnose
 from toolkit.errors import BuildError, SandboxError, StorageError
 
-WORK = Path("/srv/work")
+WORK = Path("/srv/room")
 TREE = WORK / "tree"
 
 CALLED_PROCESS = """Traceback (most recent call last):
-  File "/srv/work/tree/setup.py", line 5, in <module>
+  File "/srv/room/tree/setup.py", line 5, in <module>
     subprocess.check_call(["ninja"])
 subprocess.CalledProcessError: Command '['ninja']' returned non-zero exit status 1.
 """
@@ -22,10 +22,10 @@ subprocess.CalledProcessError: Command '['ninja']' returned non-zero exit status
 NINJA_STOP = f"ninja: build stopped: subcommand failed.\n{CALLED_PROCESS}"
 
 COMPILE_ERROR = (
-    "[7/9] Building CXX object a.o\nFAILED: a.o\n/usr/bin/c++ -o a.o -c /srv/work/tree/csrc/a.cpp\n"
-    "/srv/work/tree/csrc/a.cpp: In function 'int a()':\n"
-    "/srv/work/tree/csrc/a.cpp:12:5: error: 'b' was not declared in this scope\n"
-    "/srv/work/tree/csrc/a.cpp:13:5: error: expected ';'\n"
+    "[7/9] Building CXX object a.o\nFAILED: a.o\n/usr/bin/c++ -o a.o -c /srv/room/tree/csrc/a.cpp\n"
+    "/srv/room/tree/csrc/a.cpp: In function 'int a()':\n"
+    "/srv/room/tree/csrc/a.cpp:12:5: error: 'b' was not declared in this scope\n"
+    "/srv/room/tree/csrc/a.cpp:13:5: error: expected ';'\n"
 )
 
 NETWORK = "the build asked for the network, which a build does not have: "
@@ -59,14 +59,14 @@ def find(tmp_path: Path, text: str, code: int = 1) -> Diagnosis:
                      "Call Stack (most recent call first):\n  CMakeLists.txt:3 (include)\n\n\n"
                      f"-- Configuring incomplete, errors occurred!\n{CALLED_PROCESS}",
                      "CMake Error at cmake/deps.cmake:5 (message): The headers are not there", "", id="stop of CMake"),
-        pytest.param('CMake Error: The source directory "/srv/work/tree/x" does not exist.\nSpecify --help.\n',
+        pytest.param('CMake Error: The source directory "/srv/room/tree/x" does not exist.\nSpecify --help.\n',
                      'CMake Error: The source directory "x" does not exist.', "", id="CMake cannot begin"),
         pytest.param("a.o: in function `f':\na.c:(.text+0x5): undefined reference to `g'\n"
                      "collect2: error: ld returned 1 exit status\n",
                      "a.c:(.text+0x5): undefined reference to `g'", "", id="linker"),
         pytest.param("ninja: error: 'gone.h', needed by 'a.o', missing and no known rule to make it\n" + CALLED_PROCESS,
                      "ninja: error: 'gone.h', needed by 'a.o', missing and no known rule to make it", "", id="ninja"),
-        pytest.param("FAILED: gen.h\ncd /srv/work/tree && ./gen\ngen: no operators.yaml\n" + NINJA_STOP,
+        pytest.param("FAILED: gen.h\ncd /srv/room/tree && ./gen\ngen: no operators.yaml\n" + NINJA_STOP,
                      "gen: no operators.yaml", "", id="a step's own words"),
         pytest.param("FAILED: gen.h\ncd /x && python gen.py\nTraceback (most recent call last):\n"
                      '  File "gen.py", line 1, in <module>\n    import operators\nKeyError: \'add\'\n' + NINJA_STOP,
@@ -101,7 +101,7 @@ def find(tmp_path: Path, text: str, code: int = 1) -> Diagnosis:
         pytest.param("/bin/sh: 1: cannot create /opt/x: Read-only file system\n", f"{OUTSIDE}/opt/x", STAY_INSIDE,
                      id="shell outside"),
         pytest.param('CMake Error at cmake_install.cmake:5 (file):\n  file INSTALL cannot copy file\n'
-                     '  "/srv/work/a" to\n  "/usr/local/lib/a": Read-only file system.\n',
+                     '  "/srv/room/a" to\n  "/usr/local/lib/a": Read-only file system.\n',
                      f"{OUTSIDE}/usr/local/lib/a", STAY_INSIDE, id="CMake installs outside"),
         pytest.param("CMake Error at x.cmake:2 (file):\n  file failed to open for writing (Read-only file system):\n\n"
                      "    /opt/x\n", f"{OUTSIDE}/opt/x", STAY_INSIDE, id="CMake writes outside"),
@@ -145,7 +145,7 @@ def test_a_request_that_the_build_got_over_is_a_remark(tmp_path: Path) -> None:
     [
         pytest.param("all is well\nexcept that nothing was made\n", id="no rule"),
         pytest.param("", id="empty"),
-        pytest.param("/bin/sh: 1: /srv/work/tree/gen.sh: Permission denied\n", id="a file of the build's own"),
+        pytest.param("/bin/sh: 1: /srv/room/tree/gen.sh: Permission denied\n", id="a file of the build's own"),
         pytest.param('   12 |   throw("No space left on device, Read-only file system");\n      |   ^~~~~\n',
                      id="a source line that a compiler shows"),
         pytest.param("checking for error: none\nwarning: -Werror is not set\n", id="a word within a line"),

@@ -108,7 +108,7 @@ def test_auto_goes_on_without_any_and_warns(programs: Path, caplog: pytest.LogCa
 
 
 def enter(home: Path | None = None, readable: tuple[Path, ...] = (), writable: tuple[Path, ...] = ()) -> list[str]:
-    view = View(writable=writable, readable=readable, temporary=Path("/srv/work/tmp"), home=home)
+    view = View(writable=writable, readable=readable, temporary=Path("/srv/room/tmp"), home=home)
     return list(enter_sandbox(BUBBLEWRAP, view))
 
 
@@ -134,7 +134,7 @@ def test_the_private_temporary_folder_stands_for_the_machines() -> None:
     words = enter()
     at = words.index("--bind")
 
-    assert words[at : at + 3] == ["--bind", "/srv/work/tmp", str(Path("/tmp").resolve())]
+    assert words[at : at + 3] == ["--bind", "/srv/room/tmp", str(Path("/tmp").resolve())]
 
 
 def test_what_is_needed_is_shown_where_it_is_hidden_only(tmp_path: Path) -> None:
@@ -161,21 +161,21 @@ def test_a_folder_is_shown_by_every_name_that_it_has(tmp_path: Path) -> None:
     [
         pytest.param("/run/user/socket", "/run", id="hidden"),
         pytest.param("/tmp/of-the-machine", "/tmp", id="temporary"),
-        pytest.param("/run/work/tree/a", None, id="written"),
+        pytest.param("/run/room/tree/a", None, id="written"),
         pytest.param("/run/cann/include", None, id="shown"),
         pytest.param("/usr/include", None, id="of the system"),
     ],
 )
 def test_a_hidden_path_is_told_from_one_that_is_only_not_there(path: str, folder: str | None) -> None:
-    view = View(writable=(Path("/run/work"),), readable=(Path("/run/cann"),), temporary=Path("/srv"), home=None)
+    view = View(writable=(Path("/run/room"),), readable=(Path("/run/cann"),), temporary=Path("/srv"), home=None)
 
     assert hidden_folder(BUBBLEWRAP, view, Path(path)) == (Path(folder) if folder else None)
     assert hidden_folder(Sandbox(kind="none"), view, Path(path)) is None
 
 
 def test_the_private_temporary_folder_has_a_short_name_where_it_can() -> None:
-    assert seen_temporary(BUBBLEWRAP, Path("/srv/work/tmp")) == Path("/tmp")
-    assert seen_temporary(Sandbox(kind="none"), Path("/srv/work/tmp")) == Path("/srv/work/tmp")
+    assert seen_temporary(BUBBLEWRAP, Path("/srv/room/tmp")) == Path("/tmp")
+    assert seen_temporary(Sandbox(kind="none"), Path("/srv/room/tmp")) == Path("/srv/room/tmp")
 
 
 def test_other_sandboxes_have_no_view_of_files() -> None:

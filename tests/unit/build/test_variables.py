@@ -14,16 +14,16 @@ from toolkit.build.workroom import Workroom
 from toolkit.errors import UsageError
 from toolkit.model import BuildSpec, BuildTree, FetchedBase
 
-ROOM = Workroom(root=Path("/srv/work"))
+ROOM = Workroom(root=Path("/srv/room"))
 CALLER = {"PATH": "/caller/bin", "HOME": "/home/user", "SECRET": "s3cret", "CANN": "/opt/cann", "LANG": "de_DE"}
-FLAG = "-ffile-prefix-map=/srv/env=/usr/src/build-environment -ffile-prefix-map=/srv/work/tree=/usr/src/part"
+FLAG = "-ffile-prefix-map=/srv/env=/usr/src/build-environment -ffile-prefix-map=/srv/room/tree=/usr/src/part"
 
 
 def spec(env: Mapping[str, str] | None = None, pass_env: tuple[str, ...] = ()) -> BuildSpec:
     return BuildSpec(backend="setup.py", requirements=(), env=env or {}, pass_env=pass_env)
 
 
-def tree(root: str = "/srv/work/tree") -> BuildTree:
+def tree(root: str = "/srv/room/tree") -> BuildTree:
     base = FetchedBase(
         component="part", kind="git", digest="d", path=Path("/srv/repository"), file="", distribution="", version="",
         target=CP311, epoch=1_750_000_000,
@@ -31,7 +31,7 @@ def tree(root: str = "/srv/work/tree") -> BuildTree:
     return BuildTree(base=base, root=Path(root), digest="t", native_digest="n")
 
 
-def compose(asked: BuildSpec, root: str = "/srv/work/tree") -> dict[str, str]:
+def compose(asked: BuildSpec, root: str = "/srv/room/tree") -> dict[str, str]:
     return compose_variables(
         asked, tree(root), ROOM, environment=Path("/srv/env"), temporary=ROOM.tmp, jobs=3, caller=CALLER
     )
@@ -40,8 +40,8 @@ def compose(asked: BuildSpec, root: str = "/srv/work/tree") -> dict[str, str]:
 def test_an_environment_is_the_same_for_every_caller() -> None:
     assert compose(spec()) == {
         "PATH": "/srv/env/bin:/usr/local/bin:/usr/bin:/bin",
-        "HOME": "/srv/work/home",
-        "TMPDIR": "/srv/work/tmp",
+        "HOME": "/srv/room/home",
+        "TMPDIR": "/srv/room/tmp",
         "VIRTUAL_ENV": "/srv/env",
         "LANG": "C.UTF-8",
         "TZ": "UTC",
@@ -54,7 +54,7 @@ def test_an_environment_is_the_same_for_every_caller() -> None:
         "PYTHONDONTWRITEBYTECODE": "1",
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CEILING_DIRECTORIES": "/srv/work",
+        "GIT_CEILING_DIRECTORIES": "/srv/room",
         "CFLAGS": FLAG,
         "CXXFLAGS": FLAG,
     }
@@ -67,8 +67,8 @@ def test_an_environment_is_the_same_for_every_caller() -> None:
         pytest.param(spec(pass_env=("CANN",)), "CANN", "/opt/cann", id="passed on"),
         pytest.param(spec({"CANN": "/mine"}, ("CANN",)), "CANN", "/mine", id="set wins over passed on"),
         pytest.param(spec({"CFLAGS": "-O1"}), "CFLAGS", f"-O1 {FLAG}", id="flags are added to"),
-        pytest.param(spec({"HOME": "/mine"}, ("HOME",)), "HOME", "/srv/work/home", id="the home stays private"),
-        pytest.param(spec({"TMPDIR": "/mine"}), "TMPDIR", "/srv/work/tmp", id="so does the temporary folder"),
+        pytest.param(spec({"HOME": "/mine"}, ("HOME",)), "HOME", "/srv/room/home", id="the home stays private"),
+        pytest.param(spec({"TMPDIR": "/mine"}), "TMPDIR", "/srv/room/tmp", id="so does the temporary folder"),
         pytest.param(spec(pass_env=("PATH",)), "PATH", "/srv/env/bin:/caller/bin", id="PATH comes behind"),
     ],
 )
