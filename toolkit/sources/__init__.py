@@ -105,8 +105,8 @@ class TreeSource(Source, Protocol):
     ) -> BuildTree:  # fmt: skip
         """Write the whole tree with its submodules below `into`, which is made, the patched files over it.
 
-        The native digest is over the commit and every file for which `is_native` holds (it gets paths from the base's
-        subfolder) or that lies outside of the subfolder.
+        The native digest is over the base's own digest and every file for which `is_native` holds (it gets paths from
+        the base's subfolder) or that lies outside of the subfolder.
         """
 
     def digest_tree(
