@@ -50,11 +50,9 @@ def normalized_step(p: Any, x: Any) -> None:
     p.copy_(p + e / e.sum())
 
 
-def through_view(old: Any, z: Any, x: Any) -> Any:
+def through_view(old: Any, z: Any, x: Any) -> None:
     """The reader knows the accumulator by another name, which an operator outside the kernels has returned."""
-    seen = old.as_strided((COLUMNS,), (1,)) * z
-    old.copy_(x.sum(0) * z)
-    return seen
+    old.copy_(x.sum(0) * z + old.as_strided((COLUMNS,), (1,)))
 
 
 def sibling(old: Any, x: Any) -> Any:

@@ -1,7 +1,8 @@
 """Give triton-ascend a driver on a machine without an NPU, so that torch_npu's Triton backend generates code.
 
-    if triton_host.is_installed():
-        triton_host.install_driver()                # after host.prepare("host"), before host.load_backend("default")
+    if missing := triton_host.skip_without():
+        return missing
+    scheduling = triton_host.load_backend("host")   # host.prepare, this driver, then host.load_backend("default")
     with host.generated_code() as sources, triton_host.code_only():
         torch.compile(f)(x)                         # raises once the code is written
 
@@ -10,9 +11,13 @@ device what it is. Without them every use ends in `RuntimeError: 0 active driver
 backend`. The stand-in answers for the device that the host sysroot pretends (toolkit/sysroot/behaviour.c): one
 Ascend910B3 with 20 cube and 40 vector cores. Lowering, code generation and Triton's front end are then the real
 code; compiling a kernel further ends, after seconds for each of its configurations, where CANN's compiler is missing.
-No kernel ever runs, so `code_only` ends a compile as soon as its code is written.
+No kernel ever runs, so `code_only` ends a compile as soon as its code is written, and verify.ttir where the front end
+has made TTIR of it.
 
-torch_npu 2.13 asks for `tl.extra.cann`, which triton-ascend 3.2.0 still calls `tl.extra.ascend`.
+torch_npu 2.13 asks for two things that triton-ascend 3.2.0 lacks. `tl.extra.cann` is still called `tl.extra.ascend`.
+The binding `triton._C.libtriton.ascend.ir`, which loads dialects that no generated kernel uses, is asked for when a
+kernel is checked: without it every kernel fails its check, and torch_npu silently generates another kind (without loops
+over sub-blocks, NPUTritonKernel for NPUIndexTritonKernel), with other faults. Both are given.
 """
 
 from __future__ import annotations
@@ -25,6 +30,9 @@ import sys
 import types
 from collections.abc import Iterator
 from typing import Any
+
+from verify import host
+from verify.contract import Outcome, skipped
 
 ARCH, CUBE_CORES, VECTOR_CORES = "Ascend910B3", 20, 40
 
@@ -49,14 +57,40 @@ def is_overwritten() -> bool:
     return bool(list(importlib.metadata.distributions(name="triton")))
 
 
+def skip_without() -> Outcome | None:
+    """Return the skip of a check that needs triton-ascend, or None where it is installed and whole."""
+    if is_overwritten():
+        return skipped(
+            "the package triton shares its folder with triton-ascend, so neither is whole: pip uninstall triton, then "
+            "pip install --force-reinstall --no-deps triton-ascend==3.2.0"
+        )
+    if is_installed():
+        return None
+    if has_wheel(sys.version_info[:2]):
+        return skipped("triton-ascend is not installed, and could be (the extra `target`)")
+    return skipped("triton-ascend has no wheel for this Python", excused=True)
+
+
+def load_backend(runtime: str) -> str:
+    """Bring torch_npu up with its Triton backend, on the host with this driver; return the scheduling that it has then.
+
+    torch_npu calls that backend `default`.
+    """
+    host.prepare(runtime)
+    if runtime == "host":
+        install_driver()
+    return host.load_backend("default")
+
+
 def install_driver() -> None:
-    """Replace the Ascend backend's driver by the stand-in and give `tl.extra.cann` where it is missing."""
+    """Replace the Ascend backend's driver by the stand-in and give what torch_npu asks for and this Triton lacks."""
     backends = importlib.import_module("triton.backends")
     found = backends.backends["ascend"]
     driver = _make_driver(found.driver)
     backends.backends["ascend"] = backends.Backend(compiler=found.compiler, driver=driver)
     importlib.import_module("triton.runtime.driver").driver.set_active(driver())
     _alias_cann(importlib.import_module("triton.language").extra)
+    _give_dialects(importlib.import_module("triton._C.libtriton").ascend)
 
 
 class CodeWrittenError(Exception):
@@ -65,18 +99,33 @@ class CodeWrittenError(Exception):
 
 @contextlib.contextmanager
 def code_only() -> Iterator[None]:
-    """Make a compile raise, with CodeWrittenError's name in the message, instead of loading the code it wrote."""
+    """Make a compile raise, with CodeWrittenError's name in the message, instead of loading the code it wrote.
+
+    The single kernels that torch_npu loads to check them, while it writes the code, are loaded.
+    """
     cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
-    load = cache.load_by_key_path
+    load, load_written = cache.load, cache.load_by_key_path
+
+    def load_kernel(*args: Any, **options: Any) -> Any:
+        with replaced(cache, "load_by_key_path", load_written):
+            return load(*args, **options)
 
     def refuse(*_args: Any, **_options: Any) -> None:
         raise CodeWrittenError("the generated code is all that was asked for")
 
-    cache.load_by_key_path = refuse
+    with replaced(cache, "load", load_kernel), replaced(cache, "load_by_key_path", refuse):
+        yield
+
+
+@contextlib.contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Give an attribute of a class or module another value for a while."""
+    before = vars(owner)[name]
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        cache.load_by_key_path = load
+        setattr(owner, name, before)
 
 
 class _Utilities:
@@ -120,3 +169,8 @@ def _alias_cann(extra: Any) -> None:
     # Generated code imports `extension` by name; only templates use what is in it.
     extra.cann, cann.extension, cann.libdevice = cann, extension, extra.ascend.libdevice  # type: ignore[attr-defined]
     sys.modules.update({module.__name__: module for module in (cann, extension)})
+
+
+def _give_dialects(ascend: Any) -> None:
+    if not hasattr(ascend, "ir"):
+        ascend.ir = types.SimpleNamespace(load_dialects=lambda _context: None)

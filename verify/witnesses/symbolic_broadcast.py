@@ -156,10 +156,7 @@ def _compile_in_child(request: Request) -> list[Attempt]:
 
 
 def _answer_parent(runtime: str, answer: Path) -> None:
-    host.prepare(runtime)
-    if runtime == "host":
-        triton_host.install_driver()
-    host.load_backend("default")
+    triton_host.load_backend(runtime)
     importlib.import_module("torch._dynamo").config.do_not_emit_runtime_asserts = True
     with triton_host.code_only():
         attempts = _compile_data_dependent("fx", whole=False)

@@ -13,11 +13,10 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import sys
 from typing import Any
 
 from verify import host, triton_host
-from verify.contract import Outcome, Request, broke, failed, passed, skipped
+from verify.contract import Outcome, Request, broke, failed, passed
 
 VARIABLE = "NPU_INDUCTOR_FALLBACK_LIST"
 NAMED = ("aten.max.dim", "aten.sum.dim_IntList")
@@ -27,22 +26,12 @@ OPERATOR_CALL = re.compile(r"^\s*\w+ = torch\.ops\.(\w+\.\w+\.\w+)\(", re.MULTIL
 
 def check(request: Request) -> Outcome:
     """Generate the Triton backend's code for the operators that are named, and judge it."""
-    if triton_host.is_overwritten():
-        return skipped(
-            "the package triton shares its folder with triton-ascend, so neither is whole: pip uninstall triton, then "
-            "pip install --force-reinstall --no-deps triton-ascend==3.2.0"
-        )
-    if not triton_host.is_installed():
-        if triton_host.has_wheel(sys.version_info[:2]):
-            return skipped("triton-ascend is not installed, and could be (the extra `target`)")
-        return skipped("triton-ascend has no wheel for this Python", excused=True)
+    if missing := triton_host.skip_without():
+        return missing
     listed = os.environ.get(VARIABLE, "")
     if not set(NAMED) <= set(listed.split(",")):
         return broke(f"{VARIABLE} is {listed!r}, expected it to name {' and '.join(NAMED)}")
-    host.prepare(request.runtime)
-    if request.runtime == "host":
-        triton_host.install_driver()
-    scheduling = host.load_backend("default")
+    scheduling = triton_host.load_backend(request.runtime)
     code = _generate()
     kept = request.scratch / "user-fallbacks.py"
     kept.write_text(code, encoding="utf-8")
