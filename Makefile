@@ -27,7 +27,7 @@ help:
 	@echo "make env      print the commands that activate the overlay"
 	@echo "make verify   prove the overlay again"
 	@echo "make test     run all tests"
-	@echo "make check    formatting, lint, types, generated docs"
+	@echo "make check    formatting, lint, types, the patches, generated docs"
 	@echo "make bench    measure, and write bench/results.md"
 	@echo "make clean    remove $(VENV) and the built overlays"
 
@@ -82,6 +82,7 @@ check: $(VENV)/.ready-test
 	$(bin)/ruff format --check .
 	$(bin)/ruff check .
 	$(bin)/mypy
+	$(toolkit) patch lint
 	$(python) -m pytest -q tests/unit/test_layers.py tests/unit/test_docs.py
 
 docs: $(VENV)/.ready-test

@@ -40,12 +40,19 @@ def describe_overlay(overlay: Overlay, folder: Path, *, did: Sequence[str], proo
         "env_file": str(folder / ENV_FILE),
         "packages": [asdict(package) for package in overlay.packages],
         "absent": list(overlay.absent),
+        "diagnostic": overlay.diagnostic or None,
         "did": list(did),
         "proof": str(overlay.root / "proof.json"),
         **({} if proof is None else {"proof_record": proof}),
     }
-    left_out = [f"without {name}: it was not installed here" for name in overlay.absent]
-    return Answer(text="\n".join([done, *left_out, f"env file: {folder / ENV_FILE}"]), document=document)
+    notes = [f"without {name}: it was not installed here" for name in overlay.absent]
+    notes += diagnosis_lines(overlay.diagnostic)
+    return Answer(text="\n".join([done, *notes, f"env file: {folder / ENV_FILE}"]), document=document)
+
+
+def diagnosis_lines(diagnostic: str) -> list[str]:
+    """Say that something is for diagnosis only, where it is."""
+    return [f"for diagnosis only: {diagnostic}"] if diagnostic else []
 
 
 def describe_unproven(overlay: Overlay) -> Answer:
@@ -54,9 +61,11 @@ def describe_unproven(overlay: Overlay) -> Answer:
         "recipe": overlay.recipe,
         "key": overlay.key,
         "overlay": str(overlay.root),
+        "diagnostic": overlay.diagnostic or None,
         "packages": [asdict(package) for package in overlay.packages],
     }
-    return Answer(text=f"{overlay.recipe}: not proven, and not the current one: {overlay.root}", document=document)
+    text = [f"{overlay.recipe}: not proven, and not the current one: {overlay.root}"]
+    return Answer(text="\n".join(text + diagnosis_lines(overlay.diagnostic)), document=document)
 
 
 def describe_parts(recipe: str, stage: str, parts: Sequence[PartResult]) -> Answer:
@@ -90,6 +99,7 @@ def describe_other_target(overlay: Overlay) -> Answer:
     text = [
         f"{overlay.recipe}: built for {overlay.target}, which cannot be loaded on this machine",
         "not run: other platform; only the static checks were, prove the rest there with `toolkit verify`",
+        *diagnosis_lines(overlay.diagnostic),
         *(f"wheel: {wheel}" for wheel in wheels),
     ]
     return Answer(text="\n".join(text), document={"wheels": wheels})
@@ -146,8 +156,14 @@ def describe_recipes(recipes: Sequence[Recipe]) -> Answer:
     """List recipes with what each is for."""
     width = max((len(recipe.name) for recipe in recipes), default=0)
     return Answer(
-        text="\n".join(f"{recipe.name.ljust(width)}  {recipe.description}" for recipe in recipes),
-        document=[{"name": recipe.name, "description": recipe.description} for recipe in recipes],
+        text="\n".join(
+            f"{recipe.name.ljust(width)}  {recipe.description}{' (for diagnosis only)' if recipe.diagnostic else ''}"
+            for recipe in recipes
+        ),
+        document=[
+            {"name": recipe.name, "description": recipe.description, "diagnostic": recipe.diagnostic or None}
+            for recipe in recipes
+        ],
     )
 
 
@@ -156,6 +172,7 @@ def describe_recipe(recipe: Recipe, lock: Lock | None, series: Sequence[Series])
     contract = recipe.contract
     lines = [
         f"{recipe.name}: {recipe.description}",
+        *diagnosis_lines(recipe.diagnostic),
         f"python     {', '.join(contract.python_tags)}",
         f"platforms  {', '.join(contract.platforms)}",
         f"torch      {contract.torch}",
@@ -182,6 +199,7 @@ def describe_recipe(recipe: Recipe, lock: Lock | None, series: Sequence[Series])
     document = {
         "name": recipe.name,
         "description": recipe.description,
+        "diagnostic": recipe.diagnostic or None,
         "contract": asdict(contract),
         "env": dict(recipe.env),
         "checks": list(recipe.checks),

@@ -77,7 +77,7 @@ def activation_of(overlay: Overlay) -> Activation:
         versions=", ".join(f"{package.distribution} {package.version}" for package in overlay.packages),
         root=root,
         variables={**own, **overlay.env},
-        notice=overlay.diagnostic,
+        notice=f"for diagnosis only: {overlay.diagnostic}" if overlay.diagnostic else "",
     )
 
 

@@ -158,6 +158,18 @@ class SandboxError(ToolkitError):
     exit_code = 21
 
 
+class WorkTreeError(ToolkitError):
+    """A patch's work tree waits for a person: a conflict, changes that are in no commit, or work not finished."""
+
+    exit_code = 22
+
+
+class FindingsError(ToolkitError):
+    """A look at the patches found what a person has to decide or mend; the report says what."""
+
+    exit_code = 23
+
+
 INTERNAL_ERROR = 70
 """Exit code of an unexpected exception: a bug of ours, with its traceback in a log file (sysexits.h: EX_SOFTWARE)."""
 

@@ -19,6 +19,10 @@ from toolkit.errors import StorageError
 CHUNK = 1 << 20
 PART_PREFIX = ".part-"
 
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
+"""renameat2(2): `linux/fcntl.h` and `linux/fs.h`."""
+
 STORAGE_ERRNOS = {
     errno.ENOSPC: "cannot write: {} is full",
     errno.EDQUOT: "cannot write: {} is over its quota",
@@ -32,6 +36,7 @@ STORAGE_ERRNOS = {
     errno.ENAMETOOLONG: "cannot use {}: the name is too long",
     errno.ELOOP: "cannot use {}: its links lead nowhere",
     errno.EIO: "cannot read or write {}: the disk has a fault",
+    errno.EXDEV: "cannot move {}: what is to take its place lies on another file system",
 }
 
 FileSignature = tuple[int, int, int, int]
@@ -137,6 +142,53 @@ def staged_directory(final: Path) -> Iterator[Path]:
     except BaseException:
         remove_tree(aside)
         raise
+
+
+def exchange_directories(new: Path, current: Path) -> None:
+    """Put the folder `new` in the place of `current`, and the old one where `new` was, in one step.
+
+    Whoever looks sees the old folder or the new one, and a process that is killed leaves one of the two. Where the
+    kernel or the file system cannot exchange (an NFS of old), the old one is moved away first: `recover_directory`
+    puts it back if that is where the process was killed.
+    """
+    if _exchange(new, current):
+        return
+    leftover = _displaced(current)
+    remove_tree(leftover)
+    os.rename(current, leftover)
+    os.rename(new, current)
+    os.rename(leftover, new)
+
+
+def recover_directory(current: Path) -> bool:
+    """Put back a folder that an exchange was killed over; return whether that was needed. The caller holds its lock."""
+    leftover = _displaced(current)
+    if not leftover.exists():
+        return False
+    if os.path.lexists(current):  # The new one has its place: only the tidying was left to do.
+        remove_tree(leftover)
+        return False
+    os.rename(leftover, current)
+    return True
+
+
+def _displaced(current: Path) -> Path:
+    return current.with_name(f"{PART_PREFIX}{current.name}")
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Exchange two names with renameat2(2); False where this system cannot."""
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return False
+    if call(AT_FDCWD, os.fsencode(first), AT_FDCWD, os.fsencode(second), RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number), str(first), None, str(second))
 
 
 @contextlib.contextmanager

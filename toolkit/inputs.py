@@ -56,6 +56,8 @@ def overlay_inputs(wanted: Recipe, chosen: Target, wheels: Mapping[str, Key]) ->
             yield f"{component}/{name}", value
     for name, value in wanted.env.items():
         yield f"env/{name}", value
+    if wanted.diagnostic:
+        yield "diagnostic", wanted.diagnostic
     contract = wanted.contract
     yield "contract/torch", contract.torch
     yield "contract/cann", contract.cann or ""

@@ -60,6 +60,15 @@ def address_fault(address: str) -> str:
     return "" if address.startswith("/") or SCP_FORM.fullmatch(address) else EXPECTED
 
 
+def require_sound_addresses(urls: Sequence[str]) -> None:
+    """Raise ValueError for an address that may stand in no file: one with credentials, or none at all."""
+    for url in urls:
+        if CREDENTIALS.search(url) and url.startswith("https:"):
+            raise ValueError(f"{without_credentials(url)!r} was given with credentials; keep them out of files")
+        if why := address_fault(url):
+            raise ValueError(f"{url!r} is no address of a repository: {why}")
+
+
 def without_credentials(text: str) -> str:
     """Take users, passwords and queries out of every address in a text."""
     return QUERY.sub(r"\1", CREDENTIALS.sub("", text))

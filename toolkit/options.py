@@ -99,9 +99,7 @@ def junit_option(command: Command) -> Command:
 def work_options(command: Command) -> Command:
     """Add what says how a build or proof goes about its work."""
     for option in (
-        click.option(
-            "--check-jobs", default=2, show_default=True, type=click.IntRange(1), help="Checks side by side."
-        ),
+        click.option("--check-jobs", default=2, show_default=True, type=click.IntRange(1), help="Checks side by side."),
         click.option(
             "--time-limit",
             default=300.0,
@@ -110,12 +108,23 @@ def work_options(command: Command) -> Command:
             help="Seconds that a checking process gets.",
         ),
         click.option(
-            "--sandbox", default="auto", show_default=True, type=click.Choice(SANDBOX_MODES),
+            "--sandbox",
+            default="auto",
+            show_default=True,
+            type=click.Choice(SANDBOX_MODES),
             help="Shut a source build off from the network and from other folders: where possible, always, never.",
         ),
         click.option(
             "--jobs", type=click.IntRange(1), help="Compilers side by side; by cores and memory if not given."
         ),
+    ):
+        command = option(command)
+    return network_options(command)
+
+
+def network_options(command: Command) -> Command:
+    """Add what says where bases are fetched from."""
+    for option in (
         click.option(
             "--mirror", "mirrors", multiple=True, metavar="NAME=URL", callback=_parse_mirrors,
             help="Fetch a git repository from there first (TOOLKIT_MIRROR_NAME); may be given again.",

@@ -29,7 +29,8 @@ from toolkit.work import Means, Watcher
 log = logging.getLogger(__name__)
 
 LOGS = "logs"
-DETAIL_LENGTH = 200
+DETAIL_LENGTH = 500
+"""Letters of a check's detail in an error: enough for all that a build without DVM lacks, and how training shows it."""
 
 Stage = Literal["fetch", "patch", "wheel", "overlay", "verify"]
 ABSENT = "it is not installed here, and optional: left out"
@@ -191,6 +192,7 @@ def obtain_overlay(plan: Plan, wheels: Sequence[StoredWheel], watcher: Watcher) 
                 target=plan.target,
                 contract=plan.recipe.contract,
                 env=plan.recipe.env,
+                diagnostic=plan.recipe.diagnostic,
                 absent=plan.absent,
             )
     built = overlay.read_overlay(generation)

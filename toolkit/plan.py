@@ -5,7 +5,7 @@ No byte is downloaded and no tree is touched to make a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -21,6 +21,7 @@ from toolkit.model import (
     Lock,
     LockedBase,
     Overlay,
+    Patch,
     Recipe,
     Runtime,
     Series,
@@ -113,7 +114,25 @@ def make_plan(
     interpreter's own. Raises every kind of error that bad input can: recipe, lock, series, target, contract.
     """
     wanted = read_recipe(project, name)
-    locked = read_lock(project, wanted)
+    for part in wanted.components:
+        require_covered(project, part)
+    return plan_recipe(
+        wanted, read_lock(project, wanted), project=project, interpreter=interpreter, environ=environ,
+        python_tag=python_tag, platform=platform,
+    )  # fmt: skip
+
+
+def plan_recipe(
+    wanted: Recipe,
+    locked: Lock,
+    *,
+    project: Project,
+    interpreter: Path,
+    environ: Mapping[str, str],
+    python_tag: str | None = None,
+    platform: str | None = None,
+) -> Plan:
+    """Plan a recipe that is at hand, its lock and its files too; `make_plan` says what the rest means."""
     found = target.inspect_interpreter(interpreter, env=environ)
     chosen = _choose_target(wanted, found, python_tag, platform)
     can_load = chosen.python_tag == found.python_tag and chosen.platform in found.platforms
@@ -158,12 +177,14 @@ def make_plan(
 def read_recipe(project: Project, name: str) -> Recipe:
     """Read one recipe against everything that its names may refer to."""
     kinds = sources.available_sources()
+    known = project.series_names()
     return recipe.load_recipe(
         name,
         folders=project.recipes,
         base_types={kind: source.Base for kind, source in kinds.items()},
-        known_series=project.series_names(),
+        known_series=known,
         known_checks=list(prove.load_catalogue(project.verify)),
+        diagnostic_series=[name for name in known if _is_diagnostic(project, name)],
     )
 
 
@@ -172,6 +193,30 @@ def read_series(project: Project, part: Component) -> Series:
     if part.series is None:
         return NO_SERIES
     return series.load_series(project.series_folder(part.series), name=part.series)
+
+
+def _is_diagnostic(project: Project, name: str) -> bool:
+    try:
+        return series.read_line(project.series_folder(name), name=name).diagnostic
+    except SeriesError:  # It is reported where the series is taken; another recipe's series is nobody's matter here.
+        return False
+
+
+def require_covered(project: Project, part: Component) -> None:
+    """Raise SeriesError where a component's series is not for its base."""
+    if part.series is not None:
+        series.require_covered(series.read_line(project.series_folder(part.series), name=part.series), part)
+
+
+def witness_faults(patches: Iterable[Patch], project: Project) -> Iterator[tuple[Patch, str]]:
+    """Find the patches whose witness is not in the catalogue of `verify/`, or has no module there."""
+    known = {name: check for name, check in prove.load_catalogue(project.verify).items() if check.witness}
+    for patch in patches:
+        witness = known.get(patch.witness)
+        if witness is None:
+            yield patch, f"no witness {patch.witness!r} in {project.verify / prove.CATALOGUE}"
+        elif not (module := _module_file(witness.module, project)).is_file():
+            yield patch, f"witness {patch.witness!r} has no module at {module}"
 
 
 def read_lock(project: Project, wanted: Recipe) -> Lock:
@@ -274,19 +319,13 @@ def _build_spec(part: Component, locked: LockedBase, source: sources.Source, gro
 
 def _require_known_witnesses(parts: tuple[PlannedComponent, ...], project: Project) -> None:
     """Raise SeriesError for a patch whose witness is not in the catalogue, or whose witness's module is not there."""
-    known = {name: check for name, check in prove.load_catalogue(project.verify).items() if check.witness}
-    faults = []
-    for patch in (patch for part in parts for patch in part.series.patches):
-        witness = known.get(patch.witness)
-        if witness is None:
-            faults.append(f"{patch.name}: no witness {patch.witness!r} in {project.verify / prove.CATALOGUE}")
-        elif not (module := _module_file(witness.module, project)).is_file():
-            faults.append(f"{patch.name}: witness {patch.witness!r} has no module at {module}")
+    faults = list(witness_faults([patch for part in parts for patch in part.series.patches], project))
     if faults:
+        known = (name for name, check in prove.load_catalogue(project.verify).items() if check.witness)
         raise SeriesError(
             "a patch names a witness that verify/ does not have",
-            details=faults,
-            hint=f"write it, as docs/patch-authoring.md says, or name one of {', '.join(sorted(known))}",
+            details=[f"{patch.name}: {fault}" for patch, fault in faults],
+            hint=f"write it, as docs/patches.md says, or name one of {', '.join(sorted(known))}",
         )
 
 
@@ -298,8 +337,10 @@ def _module_file(module: str, project: Project) -> Path:
 def _input_files(wanted: Recipe, locked: Lock, parts: tuple[PlannedComponent, ...], project: Project) -> Iterator[Path]:
     yield from wanted.files
     yield locked.path
-    for part in parts:
-        yield from (patch.path for patch in part.series.patches)
+    for part in wanted.components:
+        if part.series is not None:
+            yield project.series_folder(part.series) / series.LINE_FILE
+    yield from (patch.path for part in parts for patch in part.series.patches)
     yield from _verify_files(project)
     yield from sorted(Path(__file__).parent.glob("**/*.py"))
     yield from sorted(Path(__file__).parent.glob("sysroot/*.c"))

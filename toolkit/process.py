@@ -114,6 +114,28 @@ def run(
     )
 
 
+def run_in_terminal(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdout: IO[str] | None = None) -> int:
+    """Run a child that a person works with, on this process's own terminal, and return its exit code.
+
+    Its streams are ours, `stdout` aside where it is given. An interrupt from the keyboard is the child's to deal with.
+    Raises CommandError where it cannot be started.
+    """
+    words = tuple(argv)
+    log.debug("run %s (in %s)", shlex.join(words), cwd)
+    try:
+        child = subprocess.Popen(words, cwd=cwd, env=dict(env), stdout=stdout)
+    except OSError as fault:
+        raise CommandError(
+            f"cannot start {argv[0]!r}: {fault.strerror}", argv=words, returncode=None, hint=NOT_FOUND_HINT
+        ) from fault
+    with child:
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:  # The child got it too, and shells go on.
+                continue
+
+
 def replace_process(argv: Sequence[str], env: Mapping[str, str]) -> None:
     """Become another program, as `exec` does; raise CommandError where it cannot be started."""
     try:

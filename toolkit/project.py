@@ -17,6 +17,9 @@ DEFAULT_RECIPE = "dsv4-dvm-release"
 MARKS = ("recipes", "patches")
 """A folder that holds both of these is a checkout."""
 
+RETIRED = "retired"
+"""The folder below `patches/` of those that no series has any more."""
+
 
 class Project(NamedTuple):
     """The places of one run; in `recipes` and `patches` the first folder that has a name wins.
@@ -31,13 +34,13 @@ class Project(NamedTuple):
     overlays: Path
 
     def series_names(self) -> list[str]:
-        """List the series that a recipe may name, as `<component>/<line>`."""
+        """List the series that a recipe may name, as `<component>/<line>`: not what is retired, nor hidden folders."""
         return sorted(
             {
                 f"{line.parent.name}/{line.name}"
                 for folder in self.patches
                 for line in folder.glob("*/*")
-                if line.is_dir()
+                if line.is_dir() and line.parent.name != RETIRED and not _is_hidden(line, folder)
             }
         )
 
@@ -81,6 +84,10 @@ def find_checkout(start: Path) -> Path | None:
     """Return the nearest folder at or above `start` that is a checkout."""
     here = start.absolute()
     return next((place for place in (here, *here.parents) if _is_checkout(place)), None)
+
+
+def _is_hidden(place: Path, above: Path) -> bool:
+    return any(part.startswith(".") for part in place.relative_to(above).parts)
 
 
 def _is_checkout(place: Path) -> bool:

@@ -10,10 +10,12 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
+
+from packaging.version import Version
 
 from toolkit.errors import FetchError, HashMismatchError, LockError, StorageError, UsageError
 from toolkit.files import temporary_directory
@@ -49,10 +51,11 @@ VERSIONS = re.compile(r"satisfies the requirement (.*?)(?: \(from .*?\))? \(from
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedFile:
-    """A wheel or an sdist as a registry lists it."""
+    """A wheel or an sdist as a registry lists it; `yanked` is the reason, maybe empty, for which it was taken back."""
 
     file: str
     sha256: str
+    yanked: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +111,22 @@ def find_wheel(distribution: str, version: str, target: Target, *, env: Mapping[
         done = run_pip(words, folder=folder, env=env)
         if done.returncode != 0:
             return _no_wheel(requirement, target, done)
-        return read_report(report, requirement, target)
+        return _with_reason(read_report(report, requirement, target), done)
+
+
+def list_releases(distribution: str, *, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the final and post releases that the registry has for this machine, oldest first; none that was yanked.
+
+    An unknown distribution has none. Raises LockError where the registry does not answer.
+    """
+    with temporary_directory("toolkit-pip-") as folder:
+        done = run_pip(["index", "versions", distribution], folder=folder, env=env)
+    found = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
+    if done.returncode == 0 and found:
+        return tuple(sorted(found[1].split(", "), key=Version))
+    if "Retrying (" in done.stderr or "No matching distribution found" not in done.stderr:
+        raise no_answer(f"which releases of {distribution} there are", done)
+    return ()
 
 
 def resolve_wheels(
@@ -253,6 +271,14 @@ def _published_file(item: Mapping[str, Any], requirement: str, target: Target | 
     if sha256 is None:
         raise LockError(f"{f'{target}: ' if target else ''}the registry gives no sha256 for {requirement}")
     return PublishedFile(file=unquote(urlsplit(download["url"]).path.rpartition("/")[2]), sha256=sha256)
+
+
+def _with_reason(published: PublishedFile, done: Completed) -> PublishedFile:
+    """Add why a file was yanked, which pip says in a warning where it takes one all the same, as it is pinned."""
+    reason = re.search(r"^\s*Reason for being yanked: (.*)$", done.stderr, re.MULTILINE)
+    if reason is None:
+        return published
+    return replace(published, yanked="" if reason[1] == "<none given>" else reason[1].strip())
 
 
 # --- wheels ------------------------------------------------------------------------------------------------------

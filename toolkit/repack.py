@@ -26,11 +26,14 @@ from toolkit.wheels.stored import StoredWheel
 from toolkit.wheels.versions import patched_version
 from toolkit.wheels.zipwrite import ZipWriter
 
-LOGIC_VERSION = "1"
+LOGIC_VERSION = "2"
 """Part of every wheel's key: raise it when the same inputs would give other bytes."""
 
 VERSION_LINE = re.compile(rb"(?m)^(__version__\s*=\s*)(['\"])([^'\"\r\n]*)\2")
 METADATA_VERSION = re.compile(rb"(?mi)^Version:[^\r\n]*")
+VERSION_FILES = ("version.py", "__init__.py")
+"""Where a package says its version as a literal."""
+
 OWN_FILES = ("WHEEL", RECORD)
 """What no patch may change: the one names the tags that the file name has too, the other is written here."""
 
@@ -129,7 +132,12 @@ def _plan_items(
     contents = {name: _changed_content(patched.root, changed[name]) for name in names if name in changed}
     metadata = f"{info}/METADATA"
     contents[metadata] = _with_metadata_version(contents.get(metadata) or archive.read(metadata), version)
-    findings = _set_own_version(archive, contents, names, f"{import_name.replace('.', '/')}/version.py", version)
+    package = import_name.replace(".", "/")
+    findings = [
+        finding
+        for name in VERSION_FILES
+        for finding in _set_own_version(archive, contents, names, f"{package}/{name}", version)
+    ]
     findings += [
         f"{name} was dropped: it signs upstream's RECORD"
         for name in (f"{info}/{signature}" for signature in SIGNATURES)

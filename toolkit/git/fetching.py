@@ -102,7 +102,7 @@ def fetch_commit(
 
 def copy_commit(source: Path, commit: str, into: Path) -> None:
     """Bring a commit that one repository of ours has into another; CommandError where it does not come."""
-    with _reading(into, commit, source / "objects") as place:
+    with reading(into, commit, source / "objects") as place:
         refusal = _fetch(into, [commit], place, "--depth=1", env=os.environ, limits=Limits())
     if refusal is not None:
         raise CommandError(
@@ -180,10 +180,10 @@ def _fetch(
     if done.returncode == 0:
         return None
     refuse_full_disk(done.stderr, folder)
-    return Refusal(why=_reason(done.stderr), passing=not LASTING.search(done.stderr))
+    return Refusal(why=reason_of(done.stderr), passing=not LASTING.search(done.stderr))
 
 
-def _reason(stderr: str) -> str:
+def reason_of(stderr: str) -> str:
     """Return what git says at its end, in its own words."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     telling = [line for line in lines if not any(noise in line for noise in NOISE)] or lines or ["git did not say why"]
@@ -197,37 +197,46 @@ def _reason(stderr: str) -> str:
 @contextlib.contextmanager
 def _reachable(folder: Path, commit: str, address: str) -> Iterator[str | None]:
     """Yield what git is to fetch from: the address, or for a folder something of ours that reads its objects."""
-    if not address.startswith(("/", "file://")):
+    if not is_folder(address):
         yield address
         return
-    place = Path(unquote(address.removeprefix("file://")) if address.startswith("file://") else address)
-    source = _git_folder(place)
+    source = git_folder(folder_of(address))
     if source is None:
         yield None
         return
-    with _reading(folder, commit, source / "objects") as reading:
-        yield reading
+    with reading(folder, commit, source / "objects") as place_of_ours:
+        yield place_of_ours
 
 
 @contextlib.contextmanager
-def _reading(folder: Path, commit: str, objects: Path) -> Iterator[str]:
+def reading(folder: Path, commit: str, objects: Path) -> Iterator[str]:
     """Yield an empty repository of ours that borrows another's objects.
 
     Git would refuse to serve a repository that is not the caller's own, and would obey its configuration otherwise;
     of this one nothing but objects is read.
     """
-    reading = folder / "reading"
-    remove_tree(reading)
-    make_repository(reading, commit)
-    (reading / "objects" / "info").mkdir(exist_ok=True)
-    (reading / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects.absolute()) + b"\n")
+    place = folder / "reading"
+    remove_tree(place)
+    make_repository(place, commit)
+    (place / "objects" / "info").mkdir(exist_ok=True)
+    (place / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects.absolute()) + b"\n")
     try:
-        yield str(reading)
+        yield str(place)
     finally:
-        remove_tree(reading)
+        remove_tree(place)
 
 
-def _git_folder(place: Path) -> Path | None:
+def is_folder(address: str) -> bool:
+    """Whether an address is a place on this machine."""
+    return address.startswith(("/", "file://"))
+
+
+def folder_of(address: str) -> Path:
+    """Return the folder that an address on this machine names."""
+    return Path(unquote(address.removeprefix("file://")) if address.startswith("file://") else address)
+
+
+def git_folder(place: Path) -> Path | None:
     """Find a repository's own folder: the place itself, `.git` in it, or where a worktree's `.git` file leads."""
     dot_git = place / ".git"
     if dot_git.is_file():

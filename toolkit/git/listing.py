@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from toolkit.errors import SourceError
 from toolkit.files import safe_relative_path
@@ -16,6 +15,9 @@ MODES = {FILE: FILE, EXECUTABLE: EXECUTABLE, "100664": FILE, SYMLINK: SYMLINK, G
 
 IGNORED_LETTERS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """What some file systems leave out of a name when they look for it."""
+
+PLAIN = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_+.-]*(?:/[A-Za-z0-9_+-][A-Za-z0-9_+.-]*)*")
+"""Paths that nothing can be wrong with, as most are: a tree may have tens of thousands."""
 
 MANY_LINKS = 40
 """How many symlinks one path may go through: the kernel's own limit."""
@@ -74,6 +76,8 @@ def gitlinks(entries: Listing) -> dict[str, str]:
 
 def path_fault(path: str) -> str:
     """Say why a path may not be checked out, or nothing where it may."""
+    if PLAIN.fullmatch(path):
+        return ""
     try:
         safe_relative_path(path)
     except ValueError as fault:
@@ -104,12 +108,22 @@ def _require_distinct(entries: Iterable[str], what: str) -> None:
     files = frozenset(entries)
     seen: dict[str, str] = {}
     for path in sorted(files):
-        for place in (path, *(str(parent) for parent in PurePosixPath(path).parents)):
+        for place in _unseen_places(path, seen, files):
             other = seen.setdefault(place.casefold(), place)
             if other != place:
                 raise SourceError(f"{what} cannot be checked out: {other!r} and {place!r} differ only in case")
             if place != path and place in files:
                 raise SourceError(f"{what} cannot be checked out: {path!r} lies below {place!r}, which is no folder")
+
+
+def _unseen_places(path: str, seen: Mapping[str, str], files: Collection[str]) -> Iterator[str]:
+    """Yield a path and its folders from the inside out, up to a folder that was seen: so were those above it."""
+    yield path
+    while folder := path.rpartition("/")[0]:
+        if seen.get(folder.casefold()) == folder and folder not in files:
+            return
+        yield folder
+        path = folder
 
 
 def _follow(path: str, targets: Mapping[str, bytes]) -> str:

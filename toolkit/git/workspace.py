@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from toolkit.files import remove_tree
-from toolkit.git.command import RAW_FILES, GitCommand, base_environment, failure, require_git
+from toolkit.git.command import RAW_FILES, Answer, GitCommand, base_environment, failure, require_git
 
 CHECKING = re.compile(r"Checking patch .*\.\.\.$")
+REFUSED = re.compile(r"error: (\d+): ")
+"""How git begins what it says of a file that `fitting_hunks` has named by a number."""
+
 OFFSET = re.compile(r"Hunk #(\d+) succeeded at (\d+) \(offset (-?\d+) lines?\)\.$")
 
 
@@ -75,14 +78,42 @@ class Workspace:
         """Apply a diff to the tree: exact context, all of it or nothing."""
         return self._apply(diff)
 
-    def _apply(self, diff: bytes, *options: str) -> Attempt:
-        source = self.folder / "input.diff"
-        source.write_bytes(diff)
-        answer = self._git.attempt("apply", "--verbose", "--whitespace=nowarn", "-p1", *options, str(source))
-        if answer.code not in (0, 1, 128):
+    def fitting_hunks(self, hunks: Sequence[tuple[str, bytes]], *, reverse: bool = False) -> frozenset[int]:
+        """Say which hunks fit the files at their paths, each as if it were the only one, as their numbers from 0.
+
+        git is asked once for all of them: each is put to a link of its file that has the hunk's number for a name.
+        """
+        if not hunks:
+            return frozenset()
+        asked = self.folder / "asked"
+        remove_tree(asked)
+        asked.mkdir()
+        for number, (path, _) in enumerate(hunks):
+            os.link(self.tree / path, asked / str(number))
+        diff = b"".join(_numbered(number, hunk) for number, (_, hunk) in enumerate(hunks))
+        answer = self._ask(
+            GitCommand(asked, self._git.environment | {"GIT_WORK_TREE": str(asked)}),
+            diff,
+            "--check",
+            *(["--reverse"] if reverse else []),
+        )
+        refused = {int(found[1]) for line in answer.stderr.splitlines() if (found := REFUSED.match(line))}
+        if (answer.code == 0) == bool(refused):
             raise failure("apply", answer)
+        return frozenset(range(len(hunks))) - refused
+
+    def _apply(self, diff: bytes, *options: str) -> Attempt:
+        answer = self._ask(self._git, diff, "--verbose", *options)
         messages = tuple(line for line in answer.stderr.splitlines() if line.startswith(("error:", "fatal:")))
         return Attempt(fits=answer.code == 0, offsets=_offsets(answer.stderr), messages=messages)
+
+    def _ask(self, git: GitCommand, diff: bytes, *options: str) -> Answer:
+        source = self.folder / "input.diff"
+        source.write_bytes(diff)
+        answer = git.attempt("apply", "--whitespace=nowarn", "-p1", *options, str(source))
+        if answer.code not in (0, 1, 128):
+            raise failure("apply", answer)
+        return answer
 
 
 def isolated_environment(folder: Path, caller: Mapping[str, str]) -> dict[str, str]:
@@ -92,6 +123,10 @@ def isolated_environment(folder: Path, caller: Mapping[str, str]) -> dict[str, s
         "GIT_WORK_TREE": str(folder / "tree"),
         "GIT_CEILING_DIRECTORIES": str(folder),
     }
+
+
+def _numbered(number: int, hunk: bytes) -> bytes:
+    return b"diff --git a/%d b/%d\n--- a/%d\n+++ b/%d\n" % ((number,) * 4) + hunk
 
 
 def _offsets(stderr: str) -> tuple[HunkOffset, ...]:

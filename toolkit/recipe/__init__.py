@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,19 +83,22 @@ def load_recipe(
     base_types: Mapping[str, type[Any]],
     known_series: Collection[str],
     known_checks: Collection[str],
+    diagnostic_series: Collection[str] = (),
 ) -> Recipe:
     """Read a recipe by its name in `folders`, where the first that has it wins, or by the path of a `.toml` file.
 
-    `base_types` holds the type of `[component.base]` by its kind. Raises UsageError where there is no such recipe, and
-    RecipeError with one detail for each fault in it and in those that it extends.
+    `base_types` holds the type of `[component.base]` by its kind; `diagnostic_series` are those that only a recipe for
+    diagnosis may take. Raises UsageError where there is no such recipe, and RecipeError with one detail for each fault
+    in it and in those that it extends.
     """
     path = find_recipe(name, folders)
     layers, broken = _read_layers(path, folders)
-    words = Vocabulary(base_types=base_types, series=known_series, checks=known_checks)
+    words = Vocabulary(base_types=base_types, series=known_series, checks=known_checks, diagnostic=diagnostic_series)
     merged: dict[str, Any] = {}
     for layer in reversed(layers):
         merged = _merge(merged, layer.raw)
     faults = [line for layer in layers for line in _describe_layer(layer, merged, words)] + broken
+    faults += [line for child, parent in pairwise(layers) for line in _diagnostic_parent(child, parent)]
     if not broken:
         faults += _describe_missing(layers, merged, words)
     if faults:
@@ -202,7 +206,19 @@ def _describe_layer(layer: _Layer, merged: Mapping[str, Any], words: Vocabulary)
     """Describe what is wrong in one file by itself; keys that it may inherit are not missed."""
     shape = [fault for fault in shape_faults(layer.raw, merged, words) if not _may_be_inherited(fault)]
     name_faults = find_faults(layer.path.stem, FileStem, ("name of the file",))
-    return describe_faults([*name_faults, *shape, *word_faults(layer.raw, words)], layer.path, layer.text)
+    words_used = word_faults(layer.raw, merged, words)
+    return describe_faults([*name_faults, *shape, *words_used], layer.path, layer.text)
+
+
+def _diagnostic_parent(child: _Layer, parent: _Layer) -> list[str]:
+    """Describe a start that no recipe may have: what narrows a fault down may be wrong in every other way."""
+    if not parent.raw.get("diagnostic"):
+        return []
+    what = (
+        f"recipe {parent.path.stem!r} is for diagnosis only ({parent.raw['diagnostic']}), which no other recipe may "
+        "extend; extend what it extends, or start from a recipe that is for work"
+    )
+    return _extends_fault(child, what)
 
 
 def _describe_missing(layers: Sequence[_Layer], merged: Mapping[str, Any], words: Vocabulary) -> list[str]:
@@ -246,6 +262,7 @@ def _build_recipe(merged: Mapping[str, Any], layers: Sequence[_Layer], base_type
         env=table.env,
         checks=table.verify.checks,
         files=tuple(layer.path for layer in layers),
+        diagnostic=table.diagnostic,
     )
 
 

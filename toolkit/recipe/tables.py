@@ -83,6 +83,14 @@ class RecipeTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     extends: Annotated[
         FileStem | None, Meta(description="the recipe to start from", examples=["dsv4-dvm-release"])
     ] = None  # fmt: skip
+    diagnostic: Annotated[
+        str,
+        Meta(
+            description="what an overlay of it is for, where that is narrowing faults down and nothing else: shown "
+            "when it is activated, and no other recipe may extend it",
+            examples=["the Triton route, to tell whose fault a wrong number is"],
+        ),
+    ] = ""
     target: TargetTable
     component: Annotated[tuple[ComponentTable, ...], Meta(min_length=1)]
     env: Annotated[
@@ -94,11 +102,15 @@ class RecipeTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vocabulary:
-    """The names that a recipe may use; `base_types` holds the type of `[component.base]` by its kind."""
+    """The names that a recipe may use; `base_types` holds the type of `[component.base]` by its kind.
+
+    `diagnostic` are those of the series that only a recipe for diagnosis may take.
+    """
 
     base_types: Mapping[str, type[Any]]
     series: Collection[str]
     checks: Collection[str]
+    diagnostic: Collection[str] = ()
 
 
 def shape_faults(raw: Mapping[str, Any], merged: Mapping[str, Any], words: Vocabulary) -> Iterator[Fault]:
@@ -114,12 +126,16 @@ def shape_faults(raw: Mapping[str, Any], merged: Mapping[str, Any], words: Vocab
             yield from _base_faults(base, kind, ("component", index, "base"), words.base_types)
 
 
-def word_faults(raw: Mapping[str, Any], words: Vocabulary) -> Iterator[Fault]:
-    """Find names that nobody knows, names that stand twice, and variables that a recipe may not set."""
+def word_faults(raw: Mapping[str, Any], merged: Mapping[str, Any], words: Vocabulary) -> Iterator[Fault]:
+    """Find names that nobody knows or that this recipe may not use, names that stand twice, and reserved variables.
+
+    `merged` is the file with all that it extends, and with all that extends it.
+    """
     target, verify, env = (_table(raw.get(key)) for key in ("target", "verify", "env"))
     for key in ("python", "platforms", "soc"):
         yield from _repeated(target.get(key), ("target", key))
     yield from _component_faults(raw.get("component"), words)
+    yield from _diagnosis_faults(raw, merged, words)
     yield from _env_faults(env)
     yield from _repeated(verify.get("checks"), ("verify", "checks"))
     for index, check in _strings(verify.get("checks")):
@@ -164,6 +180,22 @@ def _component_faults(tables: object, words: Vocabulary) -> Iterator[Fault]:
             what = f"unknown series {series!r}{did_you_mean(series, words.series)}"
             yield Fault(where=("component", index, "series"), what=what)
         yield from _repeated(table.get("accept_upstream"), ("component", index, "accept_upstream"))
+
+
+def _diagnosis_faults(raw: Mapping[str, Any], merged: Mapping[str, Any], words: Vocabulary) -> Iterator[Fault]:
+    """Find what only a recipe for diagnosis may have in one that is for work."""
+    purpose = raw.get("diagnostic", "said")
+    if isinstance(purpose, str) and not (purpose.strip() and purpose.isprintable()):
+        yield Fault(where=("diagnostic",), what="expected one line that says what an overlay of the recipe is for")
+    if merged.get("diagnostic"):
+        return
+    for index, table in components(raw.get("component")):
+        if table.get("series") in words.diagnostic:
+            what = (
+                f"series {table['series']!r} only narrows faults down: expected "
+                '`diagnostic = "<what an overlay of it is for>"` at the top of the recipe'
+            )
+            yield Fault(where=("component", index, "series"), what=what)
 
 
 def _env_faults(env: Mapping[str, object]) -> Iterator[Fault]:

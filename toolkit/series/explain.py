@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.errors import ApplyError
-from toolkit.git import Attempt, Workspace
 from toolkit.model import FetchedBase, Patch
 from toolkit.series.diff import FileDiff, Hunk, split_lines
+from toolkit.series.doubts import UNMISTAKABLE
 from toolkit.series.gitlinks import is_gitlink, read_move
-from toolkit.series.inventory import Inventory, State
-from toolkit.series.place import Misplacement, find_nearest
+from toolkit.series.inventory import Inventory
+from toolkit.series.pieces import Piece
+from toolkit.series.place import find_nearest
+from toolkit.series.standing import OpenPatch, Standing
 
 SHOWN_LINES = 4
 
@@ -20,44 +22,30 @@ REGENERATE = "write the patch again for this base, or drop it if upstream has so
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Piece:
-    """The smallest part of a patch that can be asked about: one hunk, a file without hunks to split, or a submodule."""
+class Refusal:
+    """Why a patch does not go in: a line, what shows it, and what to do. `line` is where, 0 where that is nowhere."""
 
-    file: FileDiff
-    hunk: Hunk | None
-    number: int
-    state: State
-
-    def __str__(self) -> str:
-        if self.hunk:
-            return f"hunk #{self.number} of {self.file.path}"
-        return f"submodule {self.file.path}" if is_gitlink(self.file) else self.file.path
+    why: str
+    details: tuple[str, ...] = ()
+    hint: str = REGENERATE
+    line: int = 0
 
 
-def explain_failure(
-    patch: Patch,
-    files: list[FileDiff],
-    base: FetchedBase,
-    workspace: Workspace,
-    inventory: Inventory,
-    attempt: Attempt,
-) -> ApplyError:
+def explain_refusal(one: OpenPatch, standing: Standing, tree: Path, inventory: Inventory) -> Refusal:
     """Find out why a patch fits neither forwards nor backwards, and say it."""
-    failed = f"patch {patch.name} does not apply to {base.component} {base.version}"
-    pieces = list(_ask_about_pieces(files, workspace, inventory))
+    pieces = standing.pieces
     if any(piece.state == "present" for piece in pieces):
-        return _partly_present(failed, pieces)
-    absent = list(_absences(files, inventory))
-    if absent:
-        return ApplyError(f"{failed}: {absent[0]}", details=absent[1:], hint=REGENERATE)
+        return _partly_present(pieces)
+    if absent := list(_absences(one.files, inventory)):
+        return Refusal(why=absent[0], details=tuple(absent[1:]))
     first = next((piece for piece in pieces if piece.state == "conflict"), None)
     if first is None:
-        return ApplyError(failed, details=attempt.messages, hint=REGENERATE)
+        return Refusal(why="its parts go in, but not together", details=standing.attempt.messages)
     if is_gitlink(first.file):
-        return ApplyError(f"{failed}: {_submodule_conflict(first.file, inventory)}", hint=REGENERATE)
+        return Refusal(why=_submodule_conflict(first.file, inventory))
     if first.hunk is None:
-        return ApplyError(f"{failed}: {_whole_file_conflict(first.file)}", details=attempt.messages, hint=REGENERATE)
-    return _conflict(failed, first, first.hunk, workspace.tree)
+        return Refusal(why=_whole_file_conflict(first.file), details=first.messages)
+    return explain_conflict(first, first.hunk, tree)
 
 
 def already_upstream(patch: Patch, base: FetchedBase) -> ApplyError:
@@ -70,16 +58,6 @@ def already_upstream(patch: Patch, base: FetchedBase) -> ApplyError:
     )
 
 
-def misplaced(patch: Patch, path: str, found: Misplacement, *, reverse: bool) -> ApplyError:
-    """Say why a hunk that fits is refused all the same."""
-    verb = "seems to be in the base already" if reverse else "fits"
-    return ApplyError(
-        f"patch {patch.name} cannot be trusted: hunk #{found.hunk} of {path} {verb} at {path}:{found.line},"
-        f" but {found.reason}",
-        hint="write the patch again for this base, with enough context to be unmistakable (git format-patch -U10)",
-    )
-
-
 def unknown_acceptance(accepted: str, series: str, names: Collection[str]) -> ApplyError:
     """Say that accept_upstream has a name that is no patch of the series."""
     return ApplyError(
@@ -88,33 +66,35 @@ def unknown_acceptance(accepted: str, series: str, names: Collection[str]) -> Ap
     )
 
 
-def _ask_about_pieces(files: list[FileDiff], workspace: Workspace, inventory: Inventory) -> Iterator[Piece]:
-    for file in files:
-        if is_gitlink(file):
-            yield Piece(file=file, hunk=None, number=1, state=inventory.state_of(read_move(file)))
-            continue
-        hunks: Sequence[Hunk | None] = file.hunks if file.is_edit else ()
-        for number, hunk in enumerate(hunks or (None,), 1):
-            diff = file.with_hunk(hunk) if hunk else file.raw
-            yield Piece(file=file, hunk=hunk, number=number, state=_ask_git(diff, workspace))
+def explain_conflict(piece: Piece, hunk: Hunk, tree: Path) -> Refusal:
+    """Say where a hunk conflicts, what it expected there and what the base has."""
+    path = piece.file.old_path
+    if piece.detail:
+        return Refusal(why=f"{piece} cannot be trusted: {piece.detail}", hint=UNMISTAKABLE)
+    lines = split_lines((tree / path).read_bytes())
+    start = find_nearest(hunk, lines)
+    if start is None:
+        line, details = hunk.old_start, [*_shown("expected", hunk.before), "the base has nothing like it"]
+    else:
+        line, details = _first_difference(hunk, lines, start)
+    return Refusal(
+        why=f"{piece} conflicts at {path}:{line}",
+        details=tuple(details),
+        line=0 if start is None else line,
+        hint=_line_end_hint(hunk, lines) or REGENERATE,
+    )
 
 
-def _ask_git(diff: bytes, workspace: Workspace) -> State:
-    if workspace.check(diff).fits:
-        return "missing"
-    return "present" if workspace.check(diff, reverse=True).fits else "conflict"
-
-
-def _partly_present(failed: str, pieces: list[Piece]) -> ApplyError:
+def _partly_present(pieces: Sequence[Piece]) -> Refusal:
     words = {"present": "in the base already", "missing": "not in the base", "conflict": "in conflict with the base"}
-    return ApplyError(
-        f"{failed}: it is partly there",
-        details=[f"{piece}: {words[piece.state]}" for piece in pieces],
+    return Refusal(
+        why="it is partly there",
+        details=tuple(f"{piece}: {words[piece.state]}" for piece in pieces),
         hint="write the patch again with only what this base lacks; accept_upstream is for those that are there whole",
     )
 
 
-def _absences(files: list[FileDiff], inventory: Inventory) -> Iterator[str]:
+def _absences(files: Sequence[FileDiff], inventory: Inventory) -> Iterator[str]:
     for file in files:
         is_new = file.kind == "added" and file.old_path == file.path
         if not is_new and not is_gitlink(file) and file.old_path not in inventory.files:
@@ -153,19 +133,6 @@ def _submodule_conflict(file: FileDiff, inventory: Inventory) -> str:
         hint = _did_you_mean(move.path, inventory.gitlinks)
         return f"the base has no submodule {move.path}{f'; {hint}' if hint else ''}"
     return f"the base records submodule {move.path} at {recorded}, expected {move.old or 'none there'}"
-
-
-def _conflict(failed: str, piece: Piece, hunk: Hunk, tree: Path) -> ApplyError:
-    path = piece.file.old_path
-    lines = split_lines((tree / path).read_bytes())
-    start = find_nearest(hunk, lines)
-    if start is None:
-        line, details = hunk.old_start, [*_shown("expected", hunk.before), "the base has nothing like it"]
-    else:
-        line, details = _first_difference(hunk, lines, start)
-    return ApplyError(
-        f"{failed}: {piece} conflicts at {path}:{line}", details=details, hint=_line_end_hint(hunk, lines) or REGENERATE
-    )
 
 
 def _first_difference(hunk: Hunk, lines: Sequence[bytes], start: int) -> tuple[int, list[str]]:

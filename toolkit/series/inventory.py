@@ -23,8 +23,11 @@ class Inventory:
 
     def after(self, changes: Iterable[FileDiff]) -> Inventory:
         """Return the inventory that a patch leaves."""
+        moving = [change for change in changes if change.kind != "modified" or is_gitlink(change)]
+        if not moving:
+            return self
         files, gitlinks = set(self.files), dict(self.gitlinks)
-        for change in changes:
+        for change in moving:
             if is_gitlink(change):
                 move = read_move(change)
                 gitlinks.pop(move.path, None)

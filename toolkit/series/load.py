@@ -21,6 +21,17 @@ def load_series(folder: Path, *, name: str) -> Series:
     """
     if not folder.is_dir():
         raise SeriesError(f"there is no series {name!r}: no folder {folder}", hint=_neighbours(folder))
+    patches, faults = read_folder(folder)
+    if faults:
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        raise SeriesError(
+            f"series {name!r} has {count}", hint=f"mend the files in {folder} and try again", details=faults
+        )
+    return Series(name=name, patches=patches)
+
+
+def read_folder(folder: Path) -> tuple[tuple[Patch, ...], list[str]]:
+    """Read the patches of a folder in their order, and everything that is wrong with them and with the folder."""
     numbered, faults = _number_files(folder)
     patches: list[Patch] = []
     for number, path in numbered:
@@ -29,12 +40,7 @@ def load_series(folder: Path, *, name: str) -> Series:
         faults.extend(f"{path.name}: {fault}" for fault in own_faults)
     if not numbered:
         faults.append(f"{folder}: has no patch, expected files named NNNN-slug.patch")
-    if faults:
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        raise SeriesError(
-            f"series {name!r} has {count}", hint=f"mend the files in {folder} and try again", details=faults
-        )
-    return Series(name=name, patches=tuple(patches))
+    return tuple(patches), faults
 
 
 def series_key_inputs(series: Series) -> list[tuple[str, str]]:

@@ -11,18 +11,26 @@ CHARSETS = ("utf-8", "us-ascii")
 
 HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)$")
 TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*:[ \t]*(.*)$")
-SUBJECT_PREFIX = re.compile(r"^(\[[^\]]*\]\s*)+")
+SUBJECT_PREFIX = re.compile(r"^(\[(?:RFC|RESEND|[^\]]*PATCH[^\]]*)\]\s*)+", re.IGNORECASE)
+"""What mailing lists put before a subject; `[dvm]` and the like are part of it, as for `git am --keep-non-patch`."""
+
+SENDER = re.compile(r"(.*?)\s*<([^<>]*)>\s*$")
 CHARSET = re.compile(r"charset=\"?([^\s;\"]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mail:
-    """One patch file, taken apart; `diff` begins at the first `diff --git` line."""
+    """One patch file, taken apart; `diff` begins at the first `diff --git` line.
+
+    `author` is `Name <address>`, empty where there is none, `date` as the mail has it, which git can read.
+    """
 
     subject: str
     body: str
     trailers: tuple[tuple[str, str], ...]
     diff: bytes
+    author: str = ""
+    date: str = ""
 
     def values(self, token: str) -> list[str]:
         """Return every value of a trailer; git does not tell upper from lower case in its name."""
@@ -42,8 +50,9 @@ def parse_mail(raw: bytes, faults: list[str]) -> Mail:
     _check_headers(headers, faults)
     body = _message_body(rest)
     return Mail(
-        subject=_subject(headers.get("subject", ""), faults), body=body, trailers=parse_trailers(body), diff=diff
-    )
+        subject=_subject(headers.get("subject", ""), faults), body=body, trailers=parse_trailers(body), diff=diff,
+        author=_author(headers.get("from", "")), date=headers.get("date", ""),
+    )  # fmt: skip
 
 
 def is_mangled(raw: bytes) -> bool:
@@ -113,13 +122,29 @@ def _check_headers(headers: dict[str, str], faults: list[str]) -> None:
 
 
 def _subject(value: str, faults: list[str]) -> str:
-    """Decode a subject and cut `[PATCH 1/4]`; the library for RFC 2047 is loaded only where it is needed."""
+    """Decode a subject and cut `[PATCH 1/4]`."""
+    return SUBJECT_PREFIX.sub("", _decoded(value, "subject", faults))
+
+
+def _author(value: str) -> str:
+    """Read `Name <address>`: a name with a comma or the like stands in quotes, one that is not ASCII is encoded."""
+    match = SENDER.match(value)
+    if match is None:
+        return ""
+    name = match[1].strip()
+    if name.startswith('"') and name.endswith('"') and len(name) > 1:
+        name = re.sub(r"\\(.)", r"\1", name[1:-1])
+    return f"{_decoded(name, 'sender', [])} <{match[2]}>"
+
+
+def _decoded(value: str, what: str, faults: list[str]) -> str:
+    """Decode the words of RFC 2047; the library for them is loaded only where it is needed."""
     if "=?" in value:
         from email.errors import HeaderParseError
         from email.header import decode_header, make_header
 
         try:
-            value = str(make_header(decode_header(value)))
+            return str(make_header(decode_header(value)))
         except (HeaderParseError, UnicodeError, LookupError) as fault:
-            faults.append(f"its subject {value!r} cannot be decoded: {fault}")
-    return SUBJECT_PREFIX.sub("", value)
+            faults.append(f"its {what} {value!r} cannot be decoded: {fault}")
+    return value

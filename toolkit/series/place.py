@@ -36,15 +36,34 @@ class Misplacement:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where a hunk's old lines stand: the first line of the first place, 0 for nowhere, and why not to trust it."""
+
+    line: int
+    distrust: str = ""
+
+
 def find_misplacement(file: FileDiff, base: bytes, *, reverse: bool = False) -> Misplacement | None:
-    """Return the first hunk that fits `base` at a place which may not be its own, or None where all can be trusted.
+    """Return the first hunk that fits `base` at a place which may not be its own, or None where all can be trusted."""
+    for number, (hunk, place) in enumerate(zip(file.hunks, locate_hunks(file, base, reverse=reverse), strict=True), 1):
+        if place.distrust:
+            line = place.line or (hunk.new_start if reverse else hunk.old_start)
+            return Misplacement(hunk=number, line=line, reason=place.distrust)
+    return None
+
+
+def locate_hunks(file: FileDiff, base: bytes, *, reverse: bool = False) -> tuple[Place, ...]:
+    """Return where each hunk stands in `base`, and why that may not be its own place.
 
     Where the id in the patch's index line is that of `base`, it is the very file that the patch was written for, and
     every hunk fits at its own line. In any other file, with an offset or without, a hunk can be trusted only where
 
     1. its old lines stand at exactly one place (at the end or start of the file, where it is bound to that);
     2. the heading that git noted after `@@` still is the nearest one above that place, by the rule of git's default,
-       Python or C++ driver, whichever the patch was made with;
+       Python or C++ driver, whichever the patch was made with; or the hunk has the first line of its own function in
+       it, which no class or function encloses and which is found only once: the heading then is of what stood before
+       that, and says nothing where the function was moved;
     3. nothing else below that heading (in the whole file, if it noted none) has half of its old lines or more, blank
        lines and indentation aside: that may be the true place, changed since. A hunk that has in it a `def` or
        `class` line found only once in the file is known by that line, and one that is bound to an end of the file by
@@ -52,17 +71,25 @@ def find_misplacement(file: FileDiff, base: bytes, *, reverse: bool = False) -> 
 
     With `reverse`, the question is the same for taking the patch out of a base that seems to have it.
     """
+    hunks = [hunk.reversed() if reverse else hunk for hunk in file.hunks]
     if is_own_base(file, base, reverse=reverse):
-        return None
+        return tuple(Place(line=max(hunk.old_start, 1)) for hunk in hunks)
     lines = split_lines(base)
     headings = [_headings_above(lines, rule) for rule in HEADING_RULES]
-    for number, forward in enumerate(file.hunks, 1):
-        hunk = forward.reversed() if reverse else forward
-        places = find_places(hunk, lines)
-        reason = _distrust(hunk, places, lines, headings)
-        if reason:
-            return Misplacement(hunk=number, line=places[0] + 1 if places else hunk.old_start, reason=reason)
-    return None
+    return tuple(_locate(hunk, lines, headings) for hunk in hunks)
+
+
+def _locate(hunk: Hunk, lines: Sequence[bytes], headings: Sequence[Sequence[bytes]]) -> Place:
+    places = find_places(hunk, lines)
+    return Place(line=places[0] + 1 if places else 0, distrust=_distrust(hunk, places, lines, headings))
+
+
+def has_places(file: FileDiff, base: bytes, *, reverse: bool = False) -> bool:
+    """Say whether every hunk's old lines stand somewhere in `base`, be it at a place that cannot be trusted."""
+    if is_own_base(file, base, reverse=reverse):
+        return True
+    lines = split_lines(base)
+    return all(find_places(hunk.reversed() if reverse else hunk, lines) for hunk in file.hunks)
 
 
 def is_own_base(file: FileDiff, base: bytes, *, reverse: bool = False) -> bool:
@@ -88,7 +115,11 @@ def find_places(hunk: Hunk, lines: Sequence[bytes]) -> list[int]:
         candidates = candidates[:1]
     if not hunk.trailing:
         candidates = range(max(last, candidates.start), candidates.stop)
-    return [at for at in candidates if list(lines[at : at + len(wanted)]) == wanted]
+    return [
+        at
+        for at in candidates
+        if (not wanted or lines[at] == wanted[0]) and list(lines[at : at + len(wanted)]) == wanted
+    ]
 
 
 def find_nearest(hunk: Hunk, lines: Sequence[bytes]) -> int | None:
@@ -114,7 +145,7 @@ def _distrust(hunk: Hunk, places: Sequence[int], lines: Sequence[bytes], heading
         return f"it is ambiguous: its old lines stand at lines {', '.join(str(at + 1) for at in places)}"
     at = places[0]
     matching = [above for above in headings if above[at] == hunk.heading]
-    if hunk.heading and not matching:
+    if hunk.heading and not matching and not _names_its_scope(hunk, lines):
         return f"it was made below {_show(hunk.heading)}, but there it would stand below {_show(headings[0][at])}"
     if _is_known_by_itself(hunk, lines):
         return ""
@@ -123,6 +154,11 @@ def _distrust(hunk: Hunk, places: Sequence[int], lines: Sequence[bytes], heading
     if rival is None:
         return ""
     return f"it is ambiguous: what begins at line {rival + 1} has most of its old lines too, and may be its place"
+
+
+def _names_its_scope(hunk: Hunk, lines: Sequence[bytes]) -> bool:
+    context = hunk.before[: hunk.leading]
+    return any(not line[:1].isspace() and DEFINITION.match(line) and lines.count(line) == 1 for line in context)
 
 
 def _is_below(heading: bytes, start: int, headings: Sequence[Sequence[bytes]]) -> bool:
@@ -161,10 +197,28 @@ def _shares(wanted: Sequence[bytes], lines: Sequence[bytes], starts: Sequence[in
     """Yield, for each start, which share of the wanted lines stands in the region of that length there."""
     sought = Counter(line.strip() for line in wanted if line.strip())
     total = sum(sought.values())
-    stripped = [line.strip() for line in lines]
-    for start in starts:
-        common = sought & Counter(stripped[start : start + len(wanted)])
-        yield start, sum(common.values()) / total if total else 0.0
+    common = list(_count_common(sought, [line.strip() for line in lines], len(wanted)))
+    yield from ((start, common[start] / total if total else 0.0) for start in starts)
+
+
+def _count_common(sought: Counter[bytes], lines: Sequence[bytes], length: int) -> Iterator[int]:
+    """Yield, for each line, how many of the sought ones are among the `length` that begin there.
+
+    Each region differs from the one before by the line that leaves and the line that comes.
+    """
+    held: Counter[bytes] = Counter()
+    common = 0
+    for end in range(len(lines) + length):
+        start = end - length
+        if start >= 0:
+            yield common
+            leaving = lines[start]
+            held[leaving] -= 1
+            common -= held[leaving] < sought[leaving]
+        if end < len(lines):
+            coming = lines[end]
+            common += held[coming] < sought[coming]
+            held[coming] += 1
 
 
 def _headings_above(lines: Sequence[bytes], rule: HeadingRule) -> list[bytes]:

@@ -34,6 +34,11 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """The release."""
         return f"{self.distribution}=={self.version}"
 
+    @property
+    def coverage(self) -> str:
+        """The release."""
+        return f"{self.distribution}=={self.version}"
+
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One target's wheel; two targets may share one."""

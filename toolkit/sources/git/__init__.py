@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from toolkit.errors import SourceError
 from toolkit.git import commit_time, read_tree
-from toolkit.mirrors import CREDENTIALS, address_fault, without_credentials
+from toolkit.mirrors import require_sound_addresses
 from toolkit.model import BuildSpec, Contract, FetchedBase, Form, Interpreter, Progress, SourceTree, Target
 from toolkit.requirements import (
     BuildTable,
@@ -83,6 +83,11 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def identity(self) -> str:
         """The commit, with all that decides what is fetched and what it is built with."""
         return _identity(self.urls, self.commit, self.subfolder, self.submodules, self.build.requires)
+
+    @property
+    def coverage(self) -> str:
+        """The commit."""
+        return f"git:{self.commit}"
 
 
 class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -180,11 +185,7 @@ def lay_out(base: FetchedBase, paths: Collection[str], into: Path) -> SourceTree
 
 def _require_sound(urls: tuple[str, ...], subfolder: str) -> None:
     """Raise ValueError for what is written into no recipe and no lock."""
-    for url in urls:
-        if CREDENTIALS.search(url) and url.startswith("https:"):
-            raise ValueError(f"{without_credentials(url)!r} was given with credentials; keep them out of files")
-        if why := address_fault(url):
-            raise ValueError(f"{url!r} is no address of a repository: {why}")
+    require_sound_addresses(urls)
     require_subfolder(subfolder)
 
 

@@ -55,6 +55,11 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """The package as it is asked for."""
         return _identity(self.package, self.version, self.optional)
 
+    @property
+    def coverage(self) -> str:
+        """The package, whichever machine has it."""
+        return f"installed:{self.package}" + (f"=={self.version}" if self.version else "")
+
 
 class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The same as in the recipe: nothing is resolved."""

@@ -65,6 +65,11 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """The release and what is built with it."""
         return _identity(self.distribution, self.version, self.subfolder, self.build.requires)
 
+    @property
+    def coverage(self) -> str:
+        """The release."""
+        return f"{self.distribution}=={self.version}"
+
 
 class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A release resolved to its archive, and to the wheels of every target's build environment."""
