@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.measure import compare, run_once
+from bench.patches import make_long_series
 from tests.native_sample import make_native_sample
 from tests.upstream import check_out, make_build_environment
 
@@ -245,6 +246,25 @@ def measure_source_edit(ground: Ground) -> Iterator[Row]:
     )
 
 
+def measure_status(ground: Ground) -> Iterator[Row]:
+    """(h) The status of a long series against a large tree, against `git am` in a work tree made for it."""
+    series = make_long_series(ground.folder / "long")
+    env = {**ground.env, "TOOLKIT_PROJECT": str(series.root)}
+    pair = compare(
+        always([TOOLKIT, "patch", "status"]),
+        in_new_folder(ground.folder / "long/theirs", lambda place: series.by_hand(place / "tree")),
+        env=env,
+    )
+    yield Row(
+        what=f"(h) status of {len(series.patches)} patches against a tree of 20,000 files",
+        ours=f"{pair.ours:.2f} s, {pair.peak_mb:.0f} MB",
+        theirs=f"git clone --shared, git am: {pair.theirs:.2f} s",
+        figure=f"{pair.ours:.2f} s, {1 / pair.ratio:.1f} times faster",
+        target="under 2 s",
+        met=pair.ours < 2,
+    )
+
+
 MEASUREMENTS: tuple[Callable[[Ground], Iterator[Row]], ...] = (
     measure_repack,
     measure_overlay,
@@ -252,6 +272,7 @@ MEASUREMENTS: tuple[Callable[[Ground], Iterator[Row]], ...] = (
     measure_no_op,
     measure_witnesses,
     measure_source_edit,
+    measure_status,
 )
 
 

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolkit import recipe, sources
+from toolkit import recipe, series, sources
 from toolkit.errors import INTERNAL_ERROR, INTERRUPTED, all_errors
 from toolkit.prove import load_catalogue
+from toolkit.schema import key_table
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -20,6 +21,15 @@ path of one that lies anywhere; its lock lies beside it. Unknown keys are refuse
 once, each with its path and line. `extends = "other"` takes another recipe as the start: tables merge key by key,
 components by their name, anything else replaces what the other recipe says. This page is generated from the types that
 decode a recipe.
+
+"""
+
+LINE_HEAD = """
+## `series.toml` of a series
+
+Beside the patches of every series, `patches/<component>/<line>/series.toml` says which bases they are for; a recipe
+with another base is refused before anything is fetched. A base is named as `torch_npu==2.13.0` (a release),
+`git:` and a full commit id, or `installed:` and a package with its version.
 
 """
 
@@ -51,10 +61,10 @@ def generated_pages() -> Mapping[str, str]:
 
 
 def recipe_reference() -> str:
-    """Return the reference of every key of a recipe."""
+    """Return the reference of every key of a recipe and of a series."""
     kinds = sources.available_sources()
     keys = recipe.schema_reference({kind: source.Base for kind, source in kinds.items()})
-    return RECIPE_HEAD + keys + checks_table()
+    return RECIPE_HEAD + keys + LINE_HEAD + key_table(series.LineTable) + "\n" + checks_table()
 
 
 def checks_table() -> str:

@@ -74,6 +74,11 @@ index 1111111..2222222 100644
 +    return 42
 """
 
+LINE = """\
+schema = 1
+covers = ["sample_npu==1.0"]
+"""
+
 CHECKS = {
     "loads": {
         "module": "verify.loads",
@@ -128,6 +133,11 @@ class Sample:
     def patch(self) -> Path:
         """The series' only patch."""
         return self.root / "patches/sample_npu/1.0/0001-right-answer.patch"
+
+    @property
+    def line(self) -> Path:
+        """Which bases its series is for."""
+        return self.patch.with_name("series.toml")
 
     @property
     def recipe(self) -> Path:
@@ -205,6 +215,7 @@ def make_sample(folder: Path, *, store: Path | None = None) -> Sample:
     patch = root / "patches/sample_npu/1.0/0001-right-answer.patch"
     patch.parent.mkdir(parents=True)
     patch.write_text(PATCH, encoding="utf-8")
+    patch.with_name("series.toml").write_text(LINE, encoding="utf-8")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "TOOLKIT_"))}
     environ |= {
         "PIP_NO_INDEX": "1",

@@ -6,6 +6,7 @@ commit's id. Commits, dates and names are fixed, so that ids are the same in eve
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -188,16 +189,30 @@ def _record_gitlink(folder: Path, path: str, commit: str) -> None:
 # --- patches ---------------------------------------------------------------------------------------------------
 
 
+UNKNOWN_COMMIT = "0123456789" * 4
+COVERS = ("sample_npu==1.2.0", "installed:sample_npu", "installed:sample_ops", f"git:{UNKNOWN_COMMIT}")
+"""Other bases that the tests build the series from, and one that no repository has."""
+
+
 def make_patches(
-    upstream: Upstream, kinds: Sequence[Kind | Edit], into: Path, *, base: str | None = None
+    upstream: Upstream,
+    kinds: Sequence[Kind | Edit],
+    into: Path,
+    *,
+    base: str | None = None,
+    covers: Sequence[str] = COVERS,
 ) -> list[Path]:
     """Write patches of these kinds, or of edits of one's own, into a folder, each made on top of those before it.
 
     They are made from the older commit unless `base` names another. Paths begin where the recipe's subfolder is:
-    for `ops`, which stands alone, at `torch_extension`.
+    for `ops`, which stands alone, at `torch_extension`. The line that they make is for every commit of the repository,
+    and for `covers`.
     """
     repository, commit = (upstream.ops, upstream.ops_older) if "ops" in kinds else (upstream.main, upstream.older)
     into.mkdir(parents=True, exist_ok=True)
+    commits = [f"git:{commit}" for commit in git(repository, "rev-list", "--all").split()]
+    line = f"schema = 1\ncovers = {json.dumps([*commits, *covers])}\n"
+    (into / "series.toml").write_text(line, encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="patching-", dir=upstream.root) as folder:
         tree = check_out(repository, base or commit, Path(folder) / "tree")
         return [_make_patch(upstream, tree, kind, number, into) for number, kind in enumerate(kinds, 1)]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.native_sample import NativeSample, copy_of, make_native_sample
-from tests.upstream import compiled_sources, compiler_calls, counting_compilers, download_requirements
+from tests.upstream import UNKNOWN_COMMIT, compiled_sources, compiler_calls, counting_compilers, download_requirements
 from tests.upstream_edits import EDITS, Edit, Kind
 from toolkit.errors import BuildError, FetchError, LockError, RecipeError, UsageError
 
@@ -475,7 +475,7 @@ def test_a_mirror_takes_the_place_of_addresses_that_do_not_answer(ground: Ground
 @pytest.mark.parametrize(
     ("old", "new", "code", "message"),
     [
-        pytest.param("{commit}", "0123456789" * 4, FetchError.exit_code, "0123456789" * 4, id="an unknown commit"),
+        pytest.param("{commit}", UNKNOWN_COMMIT, FetchError.exit_code, UNKNOWN_COMMIT, id="an unknown commit"),
         pytest.param("{commit}", "main", RecipeError.exit_code, "'main' is not a full commit id", id="a branch"),
         pytest.param("file://", "ext::sh -c", RecipeError.exit_code, "ext::", id="a transport that runs a command"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,17 @@ def test_an_overlay_for_another_machine_claims_no_run() -> None:
         f"wheel: {ROOT}/wheels/sample.whl",
     ]
     assert answer.document == {"wheels": [f"{ROOT}/wheels/sample.whl"]}
+
+
+def test_an_overlay_for_diagnosis_is_never_shown_without_saying_so() -> None:
+    diagnostic = replace(OVERLAY, diagnostic="to narrow a fault down")
+    built = answers.describe_overlay(diagnostic, Path("/o/sample"), did=(), proof=None)
+    unproven, elsewhere = answers.describe_unproven(diagnostic), answers.describe_other_target(diagnostic)
+
+    for answer in (built, unproven, elsewhere):
+        assert "for diagnosis only: to narrow a fault down" in answer.text.splitlines()
+    assert built.document["diagnostic"] == unproven.document["diagnostic"] == "to narrow a fault down"
+    assert answers.describe_overlay(OVERLAY, Path("/o"), did=(), proof=None).document["diagnostic"] is None
 
 
 def test_a_lock_is_said_with_what_is_new_in_it() -> None:
@@ -133,6 +145,19 @@ def test_a_recipe_is_shown_with_its_pins_and_patches(sample: Sample, locked: boo
     assert (part["base"], part["locked"]) == ("sample_npu==1.0", locked)
     assert part["patches"][0]["sha256"] == series[0].patches[0].sha256
     json.dumps(answer.document)
+
+
+def test_a_recipe_for_diagnosis_is_listed_and_shown_as_one(sample: Sample) -> None:
+    plain = read_recipe(sample.project, "sample")
+    diagnostic = replace(plain, diagnostic="to narrow a fault down")
+    listed = answers.describe_recipes([plain, diagnostic])
+    series = [read_series(sample.project, part) for part in plain.components]
+
+    assert listed.text.splitlines() == ["sample  a sample", "sample  a sample (for diagnosis only)"]
+    assert [one["diagnostic"] for one in listed.document] == [None, "to narrow a fault down"]
+    shown = answers.describe_recipe(diagnostic, None, series)
+    assert shown.text.splitlines()[:2] == ["sample: a sample", "for diagnosis only: to narrow a fault down"]
+    assert shown.document["diagnostic"] == "to narrow a fault down"
 
 
 def test_a_sysroot_is_said_in_lines_that_a_shell_can_read() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.generate_docs import DOCS, generated_pages
 from toolkit.cli import cli
+from toolkit.patching import MODULES
 
 ROOT = DOCS.parent
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
@@ -33,8 +35,27 @@ def test_commands_that_a_page_shows_exist(page: Path) -> None:
     assert shown - prose - set(cli.commands) == set()
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_patch_commands_that_a_page_shows_exist(page: Path) -> None:
+    shown = set(re.findall(r"toolkit patch ([a-z]+)\b", page.read_text(encoding="utf-8")))
+    assert shown - set(MODULES) == set()
+
+
 @pytest.mark.parametrize("name", sorted(cli.commands))
 def test_every_command_has_an_example_in_its_help(name: str) -> None:
     command = cli.commands[name]
-    for one in [command, *getattr(command, "commands", {}).values()]:
+    for one in [command, *_inner_commands(command)]:
         assert "Example:" in (one.help or ""), one.name
+
+
+def test_the_page_on_patches_shows_every_patch_command() -> None:
+    page = (DOCS / "patches.md").read_text(encoding="utf-8")
+    assert [name for name in MODULES if not re.search(rf"`?\b{name}\b", page)] == []
+
+
+def _inner_commands(command: click.Command) -> list[click.Command]:
+    if not isinstance(command, click.Group):
+        return []
+    context = click.Context(command)
+    found = [command.get_command(context, name) for name in command.list_commands(context)]
+    return [one for one in found if one is not None]

@@ -187,7 +187,7 @@ def test_a_notice_of_several_lines_stays_a_comment(shell: str) -> None:
     comment = [line for line in text.split("\n") if line.startswith("#")]
 
     assert comment[0] == "# Overlay sample, key 01234567: sample 1.0+p1.k01234567"
-    assert comment[-3:] == ["# one", "# touch /evil", "# three"]
+    assert comment[-3:] == ["# for diagnosis only: one", "# touch /evil", "# three"]
 
 
 def test_a_line_break_in_a_name_does_not_end_the_comment(activation: Activation) -> None:

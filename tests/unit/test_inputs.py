@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.inputs import build_inputs
-from toolkit.model import BuildSpec, Interpreter, Requirement, Target
+from toolkit.inputs import build_inputs, overlay_inputs
+from toolkit.model import BuildSpec, Contract, Interpreter, Recipe, Requirement, Target
 
 TARGET = Target(python_tag="cp311", platform="manylinux_2_28_x86_64")
 PYTHON = Interpreter(
@@ -50,3 +50,16 @@ def test_what_is_passed_on_counts_and_is_not_written_down() -> None:
 @pytest.mark.parametrize("name", ["HOME", "CFLAGS", "PYTHONPATH"])
 def test_what_does_not_reach_the_build_does_not_count(name: str) -> None:
     assert listed(**{name: "/x"}) == listed()
+
+
+@pytest.mark.parametrize(
+    ("diagnostic", "said"), [("", None), ("to narrow", "to narrow")], ids=["for work", "for diagnosis"]
+)
+def test_what_an_overlay_is_for_is_in_its_key_where_that_is_diagnosis(diagnostic: str, said: str | None) -> None:
+    contract = Contract(python_tags=("cp311",), platforms=(TARGET.platform,), torch="2.13.0")
+    recipe = Recipe(
+        name="sample", description="", contract=contract, components=(), env={}, checks=(), files=(),
+        diagnostic=diagnostic,
+    )  # fmt: skip
+
+    assert dict(overlay_inputs(recipe, TARGET, {})).get("diagnostic") == said

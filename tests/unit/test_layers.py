@@ -38,11 +38,15 @@ RUNGS = (
     (4.2, ("resolve", "work")),
     (4.3, ("lanes",)),
     (4.4, ("grounds",)),
+    # the life of a patch
+    (4.5, ("upkeep",)),
     # the story
     (5.0, ("pipeline",)),
+    # which bases still need a patch, and where it still works
+    (5.1, ("witnessing",)),
     # its face
     (5.9, ("ending", "options")),
-    (5.95, ("groups",)),
+    (5.95, ("groups", "patching")),
     (6.0, ("cli",)),
     (6.1, ("quick",)),
     (7.0, ("__main__",)),

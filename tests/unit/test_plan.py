@@ -216,6 +216,30 @@ def test_what_python_caches_in_verify_is_in_no_key(wide: Sample) -> None:
     assert proof_key(plan, wide.project, "host", ()) == before
 
 
+# --- the line ----------------------------------------------------------------------------------------------------
+
+
+def test_a_base_that_the_line_does_not_cover_is_refused_before_anything_else(wide: Sample) -> None:
+    edit(wide.recipe, 'version = "1.0"', 'version = "1.1"')  # The lock is stale as well.
+
+    with pytest.raises(SeriesError) as caught:
+        elsewhere(wide)
+    assert str(caught.value) == (
+        "series 'sample_npu/1.0' is not for sample_npu sample_npu==1.1; did you mean 'sample_npu==1.0'?"
+    )
+    assert caught.value.hint == (
+        "it is for sample_npu==1.0; `toolkit patch matrix --against sample_npu==1.1` says how its patches stand there,"
+        " and series.toml of the series is where a base is added once that is known"
+    )
+
+
+def test_a_series_that_does_not_say_what_it_is_for_is_refused(wide: Sample) -> None:
+    wide.line.unlink()
+
+    with pytest.raises(SeriesError, match=r"does not say which bases it is for: no file .*series\.toml"):
+        elsewhere(wide)
+
+
 # --- the trace ---------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +249,7 @@ def test_the_trace_holds_every_file_that_a_build_reads(wide: Sample) -> None:
     plan = elsewhere(wide)
     own = Path(toolkit.__file__).parent
 
-    inputs = [wide.recipe, wide.recipe.with_suffix(".lock"), wide.patch, *plan.interpreter.files]
+    inputs = [wide.recipe, wide.recipe.with_suffix(".lock"), wide.patch, wide.line, *plan.interpreter.files]
     inputs += [path for path in wide.project.verify.rglob("*") if path.is_file()]
     inputs += [*own.rglob("*.py"), *own.glob("sysroot/*.c")]
     assert set(plan.trace.files) == {str(path) for path in inputs}
@@ -297,7 +321,7 @@ def test_a_witness_that_verify_does_not_have_is_named(wide: Sample) -> None:
     assert caught.value.message == "a patch names a witness that verify/ does not have"
     catalogue = wide.project.verify / "checks.json"
     assert caught.value.details == (f"0001-right-answer: no witness 'question' in {catalogue}",)
-    assert caught.value.hint == "write it, as docs/patch-authoring.md says, or name one of answer"
+    assert caught.value.hint == "write it, as docs/patches.md says, or name one of answer"
 
 
 def test_a_witness_whose_module_is_missing_is_named_before_anything_is_built(wide: Sample) -> None:
@@ -319,6 +343,7 @@ def test_a_check_is_no_witness(wide: Sample) -> None:
 def test_a_lock_that_does_not_fit_is_an_error_of_a_build_and_none_to_look_at(wide: Sample) -> None:
     assert standing_lock(wide.project, read_recipe(wide.project, "sample")) is not None
     edit(wide.recipe, 'version = "1.0"', 'version = "2.0"')
+    edit(wide.line, "==1.0", "==2.0")
 
     assert standing_lock(wide.project, read_recipe(wide.project, "sample")) is None
     with pytest.raises(LockError, match="does not fit recipe 'sample'"):

@@ -61,8 +61,9 @@ def load(name: str = "x", *folders: str) -> Recipe:
         name,
         folders=[Path(folder) for folder in folders or ("recipes",)],
         base_types={"wheel": Base, "other": OtherBase},
-        known_series=["torch_npu/2.12", "torch_npu/2.13"],
+        known_series=["torch_npu/2.12", "torch_npu/2.13", "torch_npu/2.13-triton"],
         known_checks=["origins", "manifest", "dvm-backend"],
+        diagnostic_series=["torch_npu/2.13-triton"],
     )
 
 
@@ -371,6 +372,61 @@ def test_a_parent_may_not_be_named_by_a_path() -> None:
     write("not read", folder=".")
     assert faults_of(f'extends = "../x"\n{WHOLE}') == [
         "recipes/x.toml:1: extends: '../x' is not a plain file name without its ending"
+    ]
+
+
+DIAGNOSTIC = WHOLE.replace("schema = 1\n", 'schema = 1\ndiagnostic = "to narrow a fault down"\n')
+NARROWING = 'series = "torch_npu/2.13-triton"'
+
+
+def test_a_recipe_for_diagnosis_says_what_for_and_may_extend_one_for_work() -> None:
+    write(WHOLE, "parent")
+    write(f"""schema = 1
+extends = "parent"
+description = "a narrower one"
+diagnostic = "to narrow a fault down"
+[[component]]
+name = "torch_npu"
+{NARROWING}
+""")
+    recipe = load()
+
+    assert (recipe.diagnostic, recipe.components[0].series) == ("to narrow a fault down", "torch_npu/2.13-triton")
+    assert load("parent").diagnostic == ""
+
+
+def test_no_recipe_extends_one_for_diagnosis() -> None:
+    write(DIAGNOSTIC, "parent")
+    what = (
+        "extends: recipe 'parent' is for diagnosis only (to narrow a fault down), which no other recipe may extend; "
+        "extend what it extends, or start from a recipe that is for work"
+    )
+
+    assert faults_of('schema = 1\nextends = "parent"\n') == [f"recipes/x.toml:2: {what}"]
+    assert faults_of('schema = 1\ndiagnostic = "too"\nextends = "parent"\n') == [f"recipes/x.toml:3: {what}"]
+
+
+def test_a_grandparent_for_diagnosis_is_found_where_it_is_extended() -> None:
+    write(DIAGNOSTIC, "grandparent")
+    write('schema = 1\nextends = "grandparent"\n', "parent")
+
+    (fault,) = faults_of('schema = 1\nextends = "parent"\n')
+    assert fault.startswith("recipes/parent.toml:2: extends: recipe 'grandparent' is for diagnosis only")
+
+
+def test_a_series_for_diagnosis_is_for_recipes_that_say_so() -> None:
+    assert faults_of(WHOLE.replace('series = "torch_npu/2.13"', NARROWING)) == [
+        "recipes/x.toml:11: component[0].series: series 'torch_npu/2.13-triton' only narrows faults down: expected "
+        '`diagnostic = "<what an overlay of it is for>"` at the top of the recipe'
+    ]
+    write(DIAGNOSTIC.replace('series = "torch_npu/2.13"', NARROWING))
+    assert load().components[0].series == "torch_npu/2.13-triton"
+
+
+@pytest.mark.parametrize("purpose", ["", "  ", "one\\nline"], ids=["empty", "blank", "two lines"])
+def test_what_a_recipe_for_diagnosis_is_for_is_one_line(purpose: str) -> None:
+    assert faults_of(WHOLE.replace("schema = 1\n", f'schema = 1\ndiagnostic = "{purpose}"\n')) == [
+        "recipes/x.toml:2: diagnostic: expected one line that says what an overlay of the recipe is for"
     ]
 
 

@@ -231,6 +231,14 @@ def test_a_version_file_that_a_patch_changes_gets_both(tmp_path: Path) -> None:
     assert contents(stored.wheel.path)["sample/version.py"].decode() == f"__version__ = '{VERSION}'\nextra = True\n"
 
 
+def test_a_package_that_says_its_version_in_its_init_gets_the_new_one_there(tmp_path: Path) -> None:
+    files = {"sample/core.py": "", "sample/__init__.py": '__version__ = "1.0"\nimport sys\n'}
+    stored = repack(make_wheel(tmp_path, files=files), tmp_path)
+
+    assert contents(stored.wheel.path)["sample/__init__.py"].decode() == f'__version__ = "{VERSION}"\nimport sys\n'
+    assert stored.findings == ()
+
+
 def test_a_version_line_in_the_description_is_no_version(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, metadata="\nVersion: history\n")
 

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolkit.errors import SourceError
-from toolkit.git.listing import TreeEntry, gitlinks, judge_symlinks, parse_listing, path_fault, symlinks
+from toolkit.files import safe_relative_path
+from toolkit.git.listing import (
+    PLAIN,
+    TreeEntry,
+    _is_git_folder,
+    gitlinks,
+    judge_symlinks,
+    parse_listing,
+    path_fault,
+    symlinks,
+)
 
 ID = "0" * 40
 
@@ -51,6 +63,9 @@ def test_submodules_and_symlinks_are_told_apart() -> None:
         pytest.param(["Readme", "README"], "'README' and 'Readme' differ only in case", id="files that differ in case"),
         pytest.param(["src/a", "SRC/b"], "'SRC' and 'src' differ only in case", id="folders that differ in case"),
         pytest.param(["straße", "STRASSE"], "'STRASSE' and 'straße' differ only in case", id="case of other letters"),
+        pytest.param(["a/b/c", "a/x", "A/b/d"], "'A/b' and 'a/b' differ only in case",
+                     id="folders of a folder that differ in case"),
+        pytest.param(["d/a", "d/a/b", "d/e"], "'d/a/b' lies below 'd/a', which is no folder", id="below a file below"),
         pytest.param(["a", "a/b"], "'a/b' lies below 'a', which is no folder", id="below a file"),
     ],
 )  # fmt: skip
@@ -118,3 +133,10 @@ def test_a_symlink_that_leads_out_of_the_tree(links: dict[str, str], why: str) -
 )
 def test_a_symlink_inside_the_tree_is_taken(links: dict[str, str]) -> None:
     judge_symlinks({}, {path: target.encode() for path, target in links.items()}, what="x")
+
+
+@given(st.text(alphabet="aGgIiTt~1._-+/ :\\", min_size=1, max_size=8))
+def test_a_path_that_is_taken_for_plain_is_one_that_nothing_is_wrong_with(path: str) -> None:
+    if PLAIN.fullmatch(path):
+        assert safe_relative_path(path).as_posix() == path
+        assert not any(_is_git_folder(part) for part in path.split("/"))

@@ -115,3 +115,33 @@ def test_a_failing_git_is_a_command_error(tmp_path: Path, monkeypatch: pytest.Mo
     assert raised.value.message == f"`git {command}` ended with exit code 3"
     assert raised.value.details == ("broken",)
     assert not (tmp_path / "work").exists()
+
+
+def hunk_of(path: str, **replaced: str) -> tuple[str, bytes]:
+    """Return the path and the hunk of `edit_diff`, some of its lines replaced."""
+    text = edit_diff(path).partition("+++ ")[2].partition("\n")[2]
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+    return path, text.encode()
+
+
+def test_hunks_are_asked_about_each_by_itself(tmp_path: Path) -> None:
+    """Two of one file would get into each other's way, were they one diff."""
+    with Workspace(tmp_path / "work") as workspace:
+        (workspace.tree / "p").mkdir()
+        (workspace.tree / "p/a b.py").write_bytes(b"one\ntwo\n")
+        (workspace.tree / "done").write_bytes(b"one\n2\n")
+        hunks = [hunk_of("p/a b.py"), hunk_of("done"), hunk_of("p/a b.py", two="other"), hunk_of("p/a b.py")]
+        assert workspace.fitting_hunks(hunks) == {0, 3}
+        assert workspace.fitting_hunks(hunks, reverse=True) == {1}
+        assert workspace.fitting_hunks([]) == frozenset()
+        assert (workspace.tree / "p/a b.py").read_bytes() == b"one\ntwo\n"
+        assert sorted(path.name for path in workspace.tree.iterdir()) == ["done", "p"]
+
+
+def test_a_hunk_that_git_cannot_read_is_an_error_and_no_answer(tmp_path: Path) -> None:
+    with Workspace(tmp_path / "work") as workspace:
+        (workspace.tree / "a").write_bytes(b"one\ntwo\n")
+        with pytest.raises(CommandError) as raised:
+            workspace.fitting_hunks([("a", b"@@ -1,9 +1,9 @@\n one\n")])
+    assert raised.value.message == "`git apply` ended with exit code 128"

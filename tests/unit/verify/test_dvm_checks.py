@@ -82,6 +82,40 @@ def test_a_release_without_dvm_fails_with_every_missing_part_and_the_symptom(
     )
 
 
+def test_a_release_without_dvm_says_so_too_where_the_triton_that_it_falls_through_to_raises(
+    run_backend: Callable[..., dict[str, Any]],
+) -> None:
+    record = run_backend({
+        "torch_npu/_C.py": "",
+        "torch_npu/_inductor/dvm/__init__.py": None,
+        "torch_npu/_inductor/dvm/mlir_fusion.py": None,
+        "torch_npu/_inductor/__init__.py": "raise RuntimeError('0 active drivers ([]).')\n",
+    })  # fmt: skip
+
+    assert record["status"] == "fail"
+    assert record["detail"] == (
+        "there is no package torch_npu._inductor.dvm; "
+        "there is no native binding torch_npu._C.dvm; "
+        "there is no loader torch_npu._inductor._load_dvm_backend; "
+        "asking for dvm raised RuntimeError: 0 active drivers ([]). "
+        "(such a build falls through to NPU Triton, where it fails with KeyError: 'r')"
+    )
+
+
+def test_a_build_without_any_inductor_package_lacks_package_and_loader(
+    run_backend: Callable[..., dict[str, Any]],
+) -> None:
+    record = run_backend({name: None for name in PARTS if name.startswith("torch_npu/_inductor/")})
+
+    assert record["status"] == "fail"
+    assert record["detail"] == (
+        "there is no package torch_npu._inductor.dvm; "
+        "there is no loader torch_npu._inductor._load_dvm_backend; "
+        "asking for dvm raised ModuleNotFoundError: No module named 'torch_npu._inductor' "
+        "(such a build falls through to NPU Triton, where it fails with KeyError: 'r')"
+    )
+
+
 def test_a_build_that_has_all_parts_but_installs_triton_fails(run_backend: Callable[..., dict[str, Any]]) -> None:
     inductor = PARTS["torch_npu/_inductor/__init__.py"].replace('{"dvm": _load_dvm_backend}', "{}")
 
