@@ -48,6 +48,17 @@ def test_every_command_has_an_example_in_its_help(name: str) -> None:
         assert "Example:" in (one.help or ""), one.name
 
 
+def test_the_matrix_has_every_patch_and_what_its_witness_said_on_the_line_s_own_base() -> None:
+    page = (DOCS / "patch-matrix.md").read_text(encoding="utf-8").replace("\\_", "_")
+    rows = page.splitlines()
+    for folder in sorted(path for path in (ROOT / "patches").glob("*/*") if (path / "series.toml").is_file()):
+        start = next(at for at, row in enumerate(rows) if f"**{folder.parent.name}/{folder.name}**" in row)
+        names = sorted(path.stem for path in folder.glob("*.patch"))
+        shown = [row.split(" | ")[0].removeprefix("| ") for row in rows[start + 1 : start + 1 + len(names)]]
+        assert shown == names, "generate it again, as docs/patches.md says"
+        assert all("applies<br>needed, works" in row for row in rows[start + 1 : start + 1 + len(names)])
+
+
 def test_the_page_on_patches_shows_every_patch_command() -> None:
     page = (DOCS / "patches.md").read_text(encoding="utf-8")
     assert [name for name in MODULES if not re.search(rf"`?\b{name}\b", page)] == []

@@ -33,8 +33,11 @@ def complete_series(_context: click.Context, _parameter: click.Parameter, typed:
     return [name for name in project.series_names() if name.startswith(typed)]
 
 
-def chosen_series(project: Project, series: str | None, recipe: str = DEFAULT_RECIPE) -> str:
-    """Return the name of the series that is asked for; UsageError where there is none, or more than one to choose."""
+def chosen_series(project: Project, series: str | None, recipe: str | None = None) -> str:
+    """Return the name of the series that is asked for; UsageError where there is none, or more than one to choose.
+
+    Where none is, it is the one of the recipe: the given one, else that of TOOLKIT_RECIPE, else the default.
+    """
     from toolkit import plan
     from toolkit.schema import did_you_mean
 
@@ -46,6 +49,7 @@ def chosen_series(project: Project, series: str | None, recipe: str = DEFAULT_RE
                 hint=f"known series: {', '.join(known) or 'none'}",
             )
         return series
+    recipe = recipe or os.environ.get("TOOLKIT_RECIPE") or DEFAULT_RECIPE
     found = [part.series for part in plan.read_recipe(project, recipe).components if part.series]
     if len(found) != 1:
         raise UsageError(
