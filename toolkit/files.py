@@ -115,6 +115,14 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
         raise
 
 
+def write_output(path: Path, content: str) -> None:
+    """Write what was asked for by name: into a device or a pipe itself, which no file may replace, else as a file."""
+    if path.exists() and not path.is_file():
+        path.write_text(content, encoding="utf-8")
+    else:
+        write_atomic(path, content)
+
+
 def swap_symlink(link: Path, target: str) -> None:
     """Point a symlink at a relative target in one step; readers see the old one or the new one."""
     aside = link.with_name(f"{PART_PREFIX}{link.name}-{os.getpid()}")

@@ -254,6 +254,7 @@ def test_a_recipe_that_cannot_be_read_is_told_and_nothing_is_called_unused_for_i
     recipe.write_text(recipe_text("file:///x", looking.home, series="sample/9.9"))
     ended = toolkit_of(looking, capsys)("status", "--json")
     assert [fault["path"] for fault in ended.document["faults"]] == [str(recipe)]
+    assert "unknown series 'sample/9.9'" in ended.document["faults"][0]["what"]
 
 
 def test_what_is_retired_or_hidden_is_no_series(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

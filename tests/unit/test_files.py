@@ -33,6 +33,7 @@ from toolkit.files import (
     temporary_directory,
     tree_signatures,
     write_atomic,
+    write_output,
 )
 from toolkit.process import run
 
@@ -148,6 +149,22 @@ def test_write_atomic_replaces_the_file_and_not_what_a_link_points_to(tmp_path: 
 
     assert (tmp_path / "other").read_text() == "other"
     assert (tmp_path / "file").read_text() == "new"
+
+
+def test_write_output_replaces_a_file_but_no_pipe(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for name in ("file", "pipe", "link"):
+            write_output(tmp_path / name, f"µ {name}\n")
+        assert os.read(reader, 100).decode() == "µ pipe\nµ link\n"
+    finally:
+        os.close(reader)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "µ file\n"
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
 
 
 def test_write_atomic_leaves_the_old_file_when_the_disk_refuses(tmp_path: Path) -> None:

@@ -41,6 +41,11 @@ def test_a_line_names_its_bases_and_is_written_on_the_first(tmp_path: Path) -> N
         pytest.param("schema = 1\ncovers = []\n", "covers", id="an empty list"),
         pytest.param('schema = 1\ncovers = ["torch_npu>=2.13"]\n', "covers[0]", id="a range"),
         pytest.param('schema = 1\ncovers = ["git:f380339"]\n', "covers[0]", id="a short commit id"),
+        pytest.param(
+            'schema = 1\ncovers = ["torch_npu==2.13.0", "torch_npu==2.13.0"]\n',
+            "covers names 'torch_npu==2.13.0' twice",
+            id="a base named twice",
+        ),
         pytest.param('schema = 1\ncover = ["torch_npu==2.13.0"]\n', "did you mean 'covers'", id="a mistyped key"),
         pytest.param('schema = 2\ncovers = ["torch_npu==2.13.0"]\n', "schema", id="another format"),
     ],

@@ -97,7 +97,7 @@ def _fill(
 
 def _show(matrix: Matrix, form: Format, output: Path | None, console: Console, options: dict[str, Any]) -> None:
     from toolkit.answers import Answer
-    from toolkit.files import write_atomic
+    from toolkit.files import write_output
     from toolkit.patching import answers_matrix, html_matrix
 
     answer = answers_matrix.describe_matrix(matrix, verbose=bool(options["verbose"]))
@@ -107,6 +107,6 @@ def _show(matrix: Matrix, form: Format, output: Path | None, console: Console, o
     elif form == "html":
         text = html_matrix.render_html(matrix).rstrip("\n")
     if output is not None:
-        write_atomic(output, f"{text}\n")
+        write_output(output, f"{text}\n")
         text = f"wrote {output}"
     give(console, Answer(text=text, document=answer.document))

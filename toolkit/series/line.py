@@ -57,6 +57,8 @@ class LineTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = False
 
     def __post_init__(self) -> None:
+        if twice := [base for number, base in enumerate(self.covers) if base in self.covers[:number]]:
+            raise ValueError(f"covers names {twice[0]!r} twice")
         require_sound_addresses(self.upstream)
         require_subfolder(self.subfolder)
 
