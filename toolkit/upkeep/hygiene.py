@@ -127,7 +127,9 @@ def _read_uses(project: Project) -> tuple[dict[str, tuple[Use, ...]], list[Fault
             wanted = plan.read_recipe(project, name)
         except RecipeError as fault:
             path = next(place / f"{name}.toml" for place in project.recipes if (place / f"{name}.toml").exists())
-            faults += [Fault(path=path, what=f"{fault.message}: {what}") for what in fault.details or ("it is not read",)]
+            faults += [
+                Fault(path=path, what=f"{fault.message}: {what}") for what in fault.details or ("it is not read",)
+            ]
             continue
         for part in wanted.components:
             if part.series:
