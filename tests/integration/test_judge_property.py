@@ -24,7 +24,7 @@ LINE = st.sampled_from([b"def f():\n", b"def g():\n", b"class K:\n", b"    x = 1
     edits=st.lists(st.integers(0, 23), min_size=1, max_size=3),
     drift=st.lists(st.tuples(st.integers(0, 23), LINE), max_size=4),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_judged_to_go_in_is_what_a_build_applies(
     source: list[bytes], edits: list[int], drift: list[tuple[int, bytes]]
 ) -> None:

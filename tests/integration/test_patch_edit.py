@@ -320,6 +320,38 @@ def test_commits_of_the_users_own_are_taken_as_they_are(changing: Changing) -> N
     assert done.out.endswith("  0004-core-mend-five (new)\n  0005-core-mend-five-2 (new)\n")
 
 
+def test_a_link_to_a_series_stays_one(changing: Changing, tmp_path: Path) -> None:
+    changing.folder.rename(tmp_path / "elsewhere")
+    changing.folder.symlink_to(tmp_path / "elsewhere")
+
+    assert changing.patch("edit", "2", "--command", f"{FOUR} && {AMEND}").code == 0
+    assert changing.folder.is_symlink()
+    assert "+    return 400\n" in (tmp_path / "elsewhere" / f"{NAMES[1]}.patch").read_text(encoding="utf-8")
+
+
+def test_a_head_that_was_moved_off_the_series_loses_no_patch(changing: Changing, why: Path) -> None:
+    before = changing.files()
+    words = ("--subject", "core: mend five", "--witness", "answer", "--message", str(why))
+    done = changing.patch(
+        "new", *words, "--command", "git checkout -q HEAD~1 && sed -i 's/return 5$/return 50/' sample_npu/core.py"
+    )
+
+    assert (done.code, done.out) == (22, "")
+    assert f"HEAD no longer has the commits of {NAMES[2]}; nothing was written" in done.err
+    assert changing.files() == before
+    assert changing.tree.exists()
+
+
+def test_a_message_that_is_not_utf_8_is_refused_and_the_change_kept(changing: Changing, tmp_path: Path) -> None:
+    (tmp_path / "latin1.txt").write_bytes(b"It is n\xe9cessaire.\n")
+    words = ("--subject", "core: mend five", "--witness", "answer", "--message", str(tmp_path / "latin1.txt"))
+    done = changing.patch("new", *words, "--command", "sed -i 's/return 5$/return 50/' sample_npu/core.py", **ANN)
+
+    assert done.code == 22
+    assert f"the message in {tmp_path / 'latin1.txt'} is not UTF-8: byte 7 is 0xe9" in done.err
+    assert "return 50" in (changing.tree / "sample_npu/core.py").read_text(encoding="utf-8")
+
+
 def test_an_empty_message_is_refused_and_the_change_kept(changing: Changing, tmp_path: Path, why: Path) -> None:
     before = changing.files()
     empty = tmp_path / "empty.txt"

@@ -170,9 +170,11 @@ def test_a_hunk_that_fits_in_a_place_that_is_not_its_own_is_refused(
     [
         (branch(Path("clone"), name="main"), "clone has a branch 'main' already"),
         (branch(Path("clone"), name="a..b"), "'a..b' is no name for a branch"),
+        (branch(Path("clone"), name="HEAD"), "'HEAD' is no name for a branch"),
         (branch(Path("clone"), name="-f"), "'-f' is no name for a branch"),
         (branch(Path("clone"), onto="nowhere"), "clone has no commit 'nowhere'"),
         (branch(Path("clone"), onto="--all"), "clone has no commit '--all'"),
+        (branch(Path("clone"), "--committer", "Ann"), "--committer 'Ann' is not NAME <ADDRESS>"),
         (branch(Path("project")), "project has no git repository"),
         (("--format", "branch"), "a branch needs --repository DIR, --branch NAME and --onto REF"),
         (("--branch", "x"), "--format mbox takes no --branch"),
@@ -181,9 +183,11 @@ def test_a_hunk_that_fits_in_a_place_that_is_not_its_own_is_refused(
     ids=[
         "taken",
         "no name",
+        "HEAD",
         "an option",
         "no commit",
         "an option for one",
+        "no address",
         "no repository",
         "nothing",
         "mbox",

@@ -37,12 +37,12 @@ def test_list_names_every_patch_with_what_it_is(looking: Looking, toolkit: Toolk
     ended = toolkit("list")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines() == [
-        f"sample/1.0, for git:{looking.home[:12]}",
+        f"sample/1.0, home git:{looking.home[:12]}",
         "  0001 change",
-        "       Pending [not sent yet]; witness answer",
+        "       witness answer; Pending [not sent yet]",
         "       pkg/a.py",
         "  0002 change",
-        "       Pending [not sent yet]; witness answer",
+        "       witness answer; Pending [not sent yet]",
         "       csrc/b.cpp",
         "       pkg/a.py",
         "       pkg/new.py",
@@ -56,7 +56,7 @@ def test_list_goes_on_where_a_series_has_faults(looking: Looking, toolkit: Toolk
     ended = toolkit("list")
     assert ended.code == 0
     assert ended.out.splitlines()[:3] == [
-        "sample/1.0, for no base that it names", "  0001 change", "       Pending [not sent yet]; no witness"
+        "sample/1.0, for no base that it names", "  0001 change", "       no witness; Pending [not sent yet]"
     ]  # fmt: skip
     assert ended.out.splitlines()[-1] == "  2 faults, see `toolkit patch status`"
 

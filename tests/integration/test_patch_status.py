@@ -232,6 +232,7 @@ def test_a_witness_that_no_patch_names_is_an_orphan(tmp_path: Path, capsys: pyte
     checks = looking.root / "verify/checks.json"
     checks.write_text(checks.read_text().replace('"answer"', '"orphan"', 1))
     ended = toolkit_of(looking, capsys)("status", "--json")
+    assert (ended.code, ended.document["ok"]) == (23, False)
     assert [fault["what"] for fault in ended.document["faults"]] == [
         f"no witness 'answer' in {checks}", "no patch names the witness 'orphan'"
     ]  # fmt: skip

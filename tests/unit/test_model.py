@@ -27,8 +27,12 @@ from toolkit.model import (
 VALUES = [
     value
     for _, value in inspect.getmembers(model, inspect.isclass)
-    if value.__module__ == model.__name__ and dataclasses.is_dataclass(value)
+    if value.__module__.startswith(f"{model.__name__}.") and dataclasses.is_dataclass(value)
 ]
+
+
+def test_the_values_are_found() -> None:
+    assert {model.Recipe, model.Patch, model.Overlay, model.Key} <= set(VALUES)
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)

@@ -35,7 +35,7 @@ def _list_lines(one: ReadSeries) -> Iterator[str]:
     yield from _wrapped(f"{one.name}{_for_bases(one)}", "", "    ")
     for patch in one.patches:
         yield from _wrapped(f"{patch.number:04} {patch.subject or '(no subject)'}", "  ", "       ")
-        yield from _wrapped(f"{patch.upstream_status or 'no Upstream-Status'}; {_witness_words(patch)}", " " * 7)
+        yield from _wrapped(f"{_witness_words(patch)}; {patch.upstream_status or 'no Upstream-Status'}", " " * 7)
         yield from (_cut(f"{' ' * 7}{change.path}") for change in patch.changes)
     if count := len(one.faults):
         yield f"  {count} fault{'s' * (count > 1)}, see `toolkit patch status`"
@@ -44,7 +44,8 @@ def _list_lines(one: ReadSeries) -> Iterator[str]:
 def _for_bases(one: ReadSeries) -> str:
     if one.line is None:
         return ", for no base that it names"
-    words = f", for {', '.join(_short(covered) for covered in one.line.covers)}"
+    home, *others = map(_short, one.line.covers)
+    words = f", home {home}{', also for ' if others else ''}{', '.join(others)}"
     return f"{words} ({DIAGNOSTIC})" if one.line.diagnostic else words
 
 

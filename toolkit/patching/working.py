@@ -55,11 +55,11 @@ def worker(console: Console, options: dict[str, Any], command: str | None, what:
 def asker(message: Path | None, options: dict[str, Any]) -> Ask:
     """Return how a message is come by: from a file, or from the user's editor."""
     from toolkit.upkeep.adding import fill_template
-    from toolkit.upkeep.shell import edit_text
+    from toolkit.upkeep.shell import edit_text, read_message
 
     def ask(folder: Path, template: str) -> str:
         if message is not None:
-            return fill_template(template, message.read_text(encoding="utf-8"))
+            return fill_template(template, read_message(message))
         return edit_text(
             folder, template, environ=os.environ, is_terminal=sys.stdin.isatty(), stdout=_stdout(options)
         )  # fmt: skip

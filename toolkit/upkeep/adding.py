@@ -94,11 +94,23 @@ def _conclude(shop: Workshop, kept: Kept, ask: Ask, means: Means) -> Written:
     worktree = shop.worktree
     if worktree.unfinished or worktree.unmerged():
         raise _waits(shop, f"a `{worktree.unfinished or 'merge'}` is not finished in {worktree.folder}")
+    _require_series_below(shop)
     if worktree.uncommitted():
         _commit_rest(shop, kept, ask, means)
     written = write_back(shop)
     drop_work(shop.room)
     return written
+
+
+def _require_series_below(shop: Workshop) -> None:
+    """Raise WorkTreeError, with the tree kept, where HEAD was moved off the series: its patches would be lost."""
+    below = {commit.id for commit in shop.worktree.commits()}
+    missing = [one.patch.name for one, commit in zip(shop.patches, shop.commits, strict=True) if commit not in below]
+    if missing:
+        raise _waits(
+            shop, f"HEAD no longer has the commits of {shown(missing)}",
+            f"put your change on top of {shop.commits[-1][:12]} (to change a patch: toolkit patch edit N)",
+        )  # fmt: skip
 
 
 def _commit_rest(shop: Workshop, kept: Kept, ask: Ask, means: Means) -> None:

@@ -22,6 +22,7 @@ from toolkit.series.diff import FileDiff, parse_diff
 from toolkit.series.gitlinks import is_gitlink
 from toolkit.series.mail import Mail, parse_mail
 from toolkit.series.place import find_misplacement
+from toolkit.upkeep.arriving import AUTHOR
 from toolkit.upkeep.bases import obtain_tree, this_interpreter
 from toolkit.upkeep.roundtrip import commit_patches, has_modes, read_again
 from toolkit.upkeep.trailers import without_trailers
@@ -75,6 +76,8 @@ def export_branch(
     """
     clone = _Clone(repository)
     clone.require_free(branch)
+    if committer and not AUTHOR.match(committer):
+        raise UsageError(f"--committer {committer!r} is not NAME <ADDRESS>")
     start = clone.commit_of(onto)
     person = committer or clone.identity(environ)
     with temporary_directory("toolkit-branch-") as scratch:
@@ -171,7 +174,11 @@ class _Clone:
 
     def require_free(self, branch: str) -> None:
         """Raise UsageError for a branch that is there, or has a name that none can have."""
-        if branch.startswith("-") or self._git.attempt("check-ref-format", f"refs/heads/{branch}").code != 0:
+        if (
+            branch == "HEAD"
+            or branch.startswith("-")
+            or self._git.attempt("check-ref-format", f"refs/heads/{branch}").code != 0
+        ):
             raise UsageError(f"{branch!r} is no name for a branch", hint="see `git help check-ref-format`")
         if self._git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").code == 0:
             raise UsageError(

@@ -70,7 +70,7 @@ def hold_series(project: Project, name: str) -> Iterator[None]:
         holder.write_text(f"{os.getpid()}\n", encoding="ascii")
         for folder in project.patches:
             if (folder / name).parent.is_dir():
-                recover_directory(folder / name)
+                recover_directory((folder / name).resolve())
         yield
     finally:
         holder.unlink(missing_ok=True)

@@ -228,7 +228,7 @@ def _put_in_place(project: Project, name: str, aside: Path, moved: Moved) -> Mov
         moved.folder.parent.mkdir(parents=True, exist_ok=True)
         os.rename(aside, moved.folder)
     else:
-        exchange_directories(aside, moved.folder)
+        exchange_directories(aside, moved.folder.resolve())
     drop_work(work_folder(project, name))
     return moved
 

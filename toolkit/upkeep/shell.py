@@ -50,7 +50,18 @@ def edit_text(
     code = run_in_terminal(argv, cwd=folder, env=person_environment(environ), stdout=stdout)
     if code != 0:
         raise UsageError(f"the editor {editor!r} ended with {describe_code(code)}")
-    return without_comments(path.read_text(encoding="utf-8"))
+    return without_comments(read_message(path))
+
+
+def read_message(path: Path) -> str:
+    """Return the text of a file with a message; UsageError where it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as fault:
+        raise UsageError(
+            f"the message in {path} is not UTF-8: byte {fault.start} is 0x{fault.object[fault.start]:02x}",
+            hint="write it in UTF-8 and give it with --message FILE",
+        ) from fault
 
 
 def without_comments(text: str) -> str:

@@ -87,7 +87,7 @@ def write_back(shop: Workshop, *, afresh: Collection[int] = ()) -> Written:
             f"series {shop.name} was changed by somebody else meanwhile; the new one is in {aside}",
             hint="compare the two, and take over what you need",
         )
-    exchange_directories(aside, shop.folder)
+    exchange_directories(aside, shop.folder.resolve())  # A link to a series stays one.
     remove_tree(aside)
     return written
 
