@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit import __version__, groups, patching
+from toolkit import __version__, evidencing, groups, patching
 from toolkit.ending import Commands, ending_by_signal, open_closed_streams, run_commands
 from toolkit.errors import ProofError, UsageError
 from toolkit.options import (
@@ -256,7 +256,7 @@ def _build_until(
         give(console, answers.describe_parts(plan.recipe.name, until, results))
 
 
-for group in (groups.key, groups.cache, groups.recipe_group, groups.debug, patching.patch):
+for group in (groups.key, groups.cache, groups.recipe_group, groups.debug, patching.patch, evidencing.evidence):
     cli.add_command(group)
 
 

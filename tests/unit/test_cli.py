@@ -210,7 +210,7 @@ def commands(
 
 
 COMMANDS = dict(commands())
-NOT_ANSWERING = {("cache",), ("recipe",), ("debug",), ("patch",), ("completion",)}
+NOT_ANSWERING = {("cache",), ("recipe",), ("debug",), ("patch",), ("evidence",), ("completion",)}
 ANSWERING = {path: one for path, one in COMMANDS.items() if path not in NOT_ANSWERING}
 
 

@@ -46,7 +46,7 @@ RUNGS = (
     (5.1, ("witnessing",)),
     # its face
     (5.9, ("ending", "options")),
-    (5.95, ("groups", "patching")),
+    (5.95, ("evidencing", "groups", "patching")),
     (6.0, ("cli",)),
     (6.1, ("quick",)),
     (7.0, ("__main__",)),
