@@ -1,0 +1,163 @@
+"""Run a compiled function on the CPU: its own generated code, with every kernel and operator computed by reference.
+
+    run = run_generated(function, x, y, hazards="recorded")
+    run.results, run.inputs, run.gradients      # CPU tensors
+    run.kernels                                 # what was launched, and what that does to its inputs
+
+The function is compiled for npu by the real backend on the host sysroot. Its generated code then runs as it is, forward
+and backward, on npu tensors that lie in host memory; DVM kernels are evaluated from their builders' programs and all
+other operators by torch's CPU kernels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verify import host, on_cpu
+from verify.dvm_reference import build_program
+from verify.reference.evaluate import bind, evaluate
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel that ran: its name and type, and the launches of the real runtime for it, in words."""
+
+    name: str
+    type: str
+    launches: tuple[str, ...] = ()
+    hazards: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GeneratedRun:
+    """What a compiled function computed by reference.
+
+    `results` are its outputs, flat; `inputs` the inputs afterwards; `gradients` those of the inputs, None where an
+    input requires none. All tensors are on the CPU. `kernels` stand in the order in which they ran, `sources` are the
+    generated files.
+    """
+
+    hazards: str
+    results: tuple[Any, ...]
+    inputs: tuple[Any, ...]
+    gradients: tuple[Any, ...]
+    kernels: tuple[Kernel, ...]
+    sources: tuple[str, ...]
+
+
+def run_generated(
+    function: Callable[..., Any],
+    *inputs: Any,
+    hazards: str = "recorded",
+    tangents: Sequence[Any] | None = None,
+    dynamic: bool | None = None,
+) -> GeneratedRun:
+    """Compile `function` for npu and compute it, and its gradients where an input requires them.
+
+    `inputs` are CPU tensors and are not changed. `tangents` are the outputs' gradients, ones where None.
+    """
+    torch = importlib.import_module("torch")
+    torch._dynamo.reset()
+    given = [_give(one) for one in inputs]
+    kernels: list[Kernel] = []
+    with host.generated_code() as sources, _by_reference(kernels, hazards):
+        found = torch.compile(function, fullgraph=True, dynamic=dynamic)(*given)
+        results = importlib.import_module("torch.utils._pytree").tree_leaves(found)
+        gradients = _differentiate(results, given, tangents)
+    return GeneratedRun(
+        hazards=hazards,
+        results=tuple(map(_take, results)),
+        inputs=tuple(map(_take, given)),
+        gradients=tuple(map(_take, gradients)),
+        kernels=tuple(kernels),
+        sources=tuple(sources),
+    )
+
+
+def _give(one: Any) -> Any:
+    if not hasattr(one, "untyped_storage"):
+        return one
+    return on_cpu.to_npu(one).requires_grad_(one.requires_grad)
+
+
+def _take(one: Any) -> Any:
+    return on_cpu.to_cpu(one) if hasattr(one, "untyped_storage") and one.device.type == "npu" else one
+
+
+def _differentiate(results: Sequence[Any], given: Sequence[Any], tangents: Sequence[Any] | None) -> list[Any]:
+    torch = importlib.import_module("torch")
+    wanted = [one for one in given if getattr(one, "requires_grad", False)]
+    sources = [one for one in results if getattr(one, "requires_grad", False)]
+    if not wanted or not sources:
+        return [None] * len(given)
+    seeds = [torch.ones(one.shape, dtype=one.dtype) for one in sources] if tangents is None else tangents
+    found = torch.autograd.grad(sources, wanted, [on_cpu.to_npu(one) for one in seeds], allow_unused=True)
+    by_input = dict(zip(map(id, wanted), found, strict=True))
+    return [by_input.get(id(one)) for one in given]
+
+
+@contextlib.contextmanager
+def _by_reference(kernels: list[Kernel], hazards: str) -> Iterator[None]:
+    """Have generated code that is loaded while this is open compute by reference, and note what ran."""
+    cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
+    dvm: Any = importlib.import_module("torch_npu._inductor.dvm")
+    load, kernel = cache.load_by_key_path, dvm.kernel
+
+    def load_wrapped(*args: Any, **options: Any) -> Any:
+        module = load(*args, **options)
+        if hasattr(module, "call"):
+            module.call = _on_cpu(module.call)
+        return module
+
+    cache.load_by_key_path = load_wrapped
+    dvm.kernel = _kernel_maker(kernel, kernels)
+    try:
+        yield
+    finally:
+        cache.load_by_key_path, dvm.kernel = load, kernel
+
+
+def _on_cpu(call: Callable[..., Any]) -> Callable[..., Any]:
+    def computed(*args: Any, **options: Any) -> Any:
+        with on_cpu.operators():
+            return call(*args, **options)
+
+    return computed
+
+
+def _kernel_maker(real: Callable[..., Any], kernels: list[Kernel]) -> Callable[..., Any]:
+    def kernel(ktype: str = "split", dyn_shape: bool = False) -> Callable[[Callable[[Any], Any]], Any]:
+        def decorate(build: Callable[[Any], Any]) -> Any:
+            made = real(ktype, dyn_shape)(build)
+            with _reference_types():
+                program = build_program(build, ktype)
+
+            def run(*arguments: Any, **options: Any) -> None:
+                shared = [on_cpu.share(one) if hasattr(one, "untyped_storage") else one for one in arguments]
+                evaluate(bind(program, shared))
+                kernels.append(Kernel(build.__name__.removesuffix("_build"), ktype))
+
+            made.run = run
+            return made
+
+        return decorate
+
+    return kernel
+
+
+@contextlib.contextmanager
+def _reference_types() -> Iterator[None]:
+    dvm = importlib.import_module("torch_npu._inductor.dvm")
+    names = {"bool_": "bool", **{name: name for name in ("float16", "bfloat16", "float32", "int32", "int64")}}
+    before = {name: getattr(dvm, name) for name in names}
+    for name, ours in names.items():
+        setattr(dvm, name, ours)
+    try:
+        yield
+    finally:
+        for name, theirs in before.items():
+            setattr(dvm, name, theirs)
