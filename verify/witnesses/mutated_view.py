@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from verify import host
+from verify import host, kernels
 from verify.contract import Outcome, Request, broke, failed, passed
 from verify.launches import Launch, learn_operations, read_launches
 
@@ -120,39 +120,19 @@ def _run(graph: Callable[..., Any], shape: tuple[int, ...], runtime: str, *, vie
     torch.manual_seed(0)
     given = {name: torch.rand(shape) + 0.5 for name in (MUTATED, "x")}
     used = {name: tensor.npu() for name, tensor in given.items()}
-    with host.generated_code(), _built_kernels() as kernels, _recorded(runtime) as lines:
+    with host.generated_code(), kernels.built() as found, _recorded(runtime) as lines:
         result = torch.compile(graph)(*used.values())
     if runtime != "host":
-        return Run(graph.__name__, len(kernels), faults=_compare_numbers(graph, given, used, result))
+        return Run(graph.__name__, len(found), faults=_compare_numbers(graph, given, used, result))
     ranges = {name: (tensor.data_ptr(), tensor.nbytes) for name, tensor in used.items()}
-    launches = read_launches(lines, ranges, learn_operations(lines, [kernel.kobj.das() for kernel in kernels]))
+    launches = read_launches(lines, ranges, learn_operations(lines, [kernel.kobj.das() for kernel in found]))
     faults, unjudged = judge_launches(launches, views=views)
-    return Run(graph.__name__, len(kernels), tuple(map(str, launches)), faults, unjudged)
+    return Run(graph.__name__, len(found), tuple(map(str, launches)), faults, unjudged)
 
 
 def _recorded(runtime: str) -> contextlib.AbstractContextManager[list[str]]:
     # Only the host sysroot records launches.
     return host.recorded_launches() if runtime == "host" else contextlib.nullcontext([])
-
-
-@contextlib.contextmanager
-def _built_kernels() -> Iterator[list[Any]]:
-    """Collect the DVM kernels that generated code builds."""
-    dvm: Any = importlib.import_module("torch_npu._inductor.dvm")
-    kernel, kernels = dvm.kernel, []
-
-    def keep(*args: Any, **options: Any) -> Callable[[Any], Any]:
-        def build(builder: Any) -> Any:
-            kernels.append(kernel(*args, **options)(builder))
-            return kernels[-1]
-
-        return build
-
-    dvm.kernel = keep
-    try:
-        yield kernels
-    finally:
-        dvm.kernel = kernel
 
 
 def _compare_numbers(
