@@ -64,7 +64,7 @@ def run_generated(
     torch._dynamo.reset()
     given = [_give(one) for one in inputs]
     kernels: list[Kernel] = []
-    with host.generated_code() as sources, _by_reference(kernels, hazards):
+    with host.generated_code() as sources, on_cpu.folded_constants(), _by_reference(kernels, hazards):
         found = torch.compile(function, fullgraph=True, dynamic=dynamic)(*given)
         results = importlib.import_module("torch.utils._pytree").tree_leaves(found)
         gradients = _differentiate(results, given, tangents)

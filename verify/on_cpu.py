@@ -58,6 +58,23 @@ def operators() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def folded_constants() -> Iterator[None]:
+    """Have Inductor fold constants with the CPU while this is open: it runs operators on real npu tensors for it."""
+    folder: Any = importlib.import_module("torch._inductor.constant_folding").ConstantFolder
+    fold = folder.run
+
+    def fold_on_cpu(self: Any) -> Any:
+        with operators():
+            return fold(self)
+
+    folder.run = fold_on_cpu
+    try:
+        yield
+    finally:
+        folder.run = fold
+
+
 def compute(operator: Any, args: Any, kwargs: Any) -> Any:
     """Compute one operator call; npu tensors among the arguments stand for their memory."""
     tree = importlib.import_module("torch.utils._pytree")
