@@ -17,7 +17,9 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-MAKES_MEMORY = ("aten::empty_strided", "aten::empty.memory_format", "aten::_local_scalar_dense")
+MAKES_MEMORY = (
+    "aten::empty_strided", "aten::empty.memory_format", "aten::_local_scalar_dense", "aten::set_.source_Tensor"
+)  # fmt: skip
 
 
 def share(tensor: Any) -> Any:
