@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from verify.reference import operations
-from verify.reference.evaluate import bind, compute, evaluate, read_input
+from verify.reference.evaluate import bind, bind_inputs, compute, evaluate, read_input, write_output
 from verify.reference.program import Builder, Program
 
 bool_, float16, bfloat16, float32, int32, int64 = "bool", "float16", "bfloat16", "float32", "int32", "int64"
@@ -44,8 +44,8 @@ def kernel(ktype: str = "split", dyn_shape: bool = False) -> Callable[[Callable[
         program = build_program(build, ktype)
 
         @functools.wraps(build)
-        def call(*arguments: Any, **options: Any) -> Any:
-            return _call(program, arguments)
+        def call(*inputs: Any, **options: Any) -> Any:
+            return compute_outputs(program, inputs)
 
         call.run = functools.partial(_run, program)  # type: ignore[attr-defined]
         call.program = program  # type: ignore[attr-defined]
@@ -61,17 +61,18 @@ def build_program(build: Callable[[Any], Any], ktype: str, *, keep_promoted: boo
     return builder.program(ktype, getattr(build, "__name__", ""))
 
 
+def compute_outputs(program: Program, inputs: Sequence[Any]) -> Any:
+    """Return what a kernel computes of a launch's inputs: its output, or a tuple where there are several."""
+    torch = importlib.import_module("torch")
+    arguments = bind_inputs(program, inputs)
+    values = compute(program.instructions, read=lambda one: read_input(one, arguments[one.number]))
+    outputs = []
+    for store in program.stores:
+        value = values[store.operands[0].number]
+        outputs.append(torch.empty(value.shape, dtype=operations.element_type(store.dtype)))
+        write_output(store, value, outputs[-1])
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
 def _run(program: Program, *arguments: Any, **options: Any) -> None:
     evaluate(bind(program, arguments))
-
-
-def _call(program: Program, inputs: tuple[Any, ...]) -> Any:
-    torch = importlib.import_module("torch")
-    given = dict(zip((one.number for one in program.inputs), inputs, strict=True))
-    values = compute(program.instructions, read=lambda one: read_input(one, given[one.number]))
-    outputs = [
-        torch.empty(values[store.operands[0].number].shape, dtype=operations.element_type(store.dtype))
-        for store in program.stores
-    ]
-    _run(program, *inputs, *outputs)
-    return outputs[0] if len(outputs) == 1 else tuple(outputs)

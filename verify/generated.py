@@ -12,13 +12,15 @@ other operators by torch's CPU kernels.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from verify import host, on_cpu
-from verify.dvm_reference import build_program
+from verify.dvm_reference import compute_outputs
+from verify.reference.against_real import build_beside
 from verify.reference.evaluate import bind, evaluate
 
 
@@ -132,32 +134,26 @@ def _on_cpu(call: Callable[..., Any]) -> Callable[..., Any]:
 def _kernel_maker(real: Callable[..., Any], kernels: list[Kernel]) -> Callable[..., Any]:
     def kernel(ktype: str = "split", dyn_shape: bool = False) -> Callable[[Callable[[Any], Any]], Any]:
         def decorate(build: Callable[[Any], Any]) -> Any:
-            made = real(ktype, dyn_shape)(build)
-            with _reference_types():
-                program = build_program(build, ktype)
+            made, program = build_beside(real, build, ktype, dyn_shape=dyn_shape)
+            name = build.__name__.removesuffix("_build")
+
+            @functools.wraps(made)
+            def call(*inputs: Any, **options: Any) -> Any:
+                kernels.append(Kernel(name, ktype))
+                outputs = compute_outputs(program, list(map(_shared, inputs)))
+                return importlib.import_module("torch.utils._pytree").tree_map(on_cpu.to_npu, outputs)
 
             def run(*arguments: Any, **options: Any) -> None:
-                shared = [on_cpu.share(one) if hasattr(one, "untyped_storage") else one for one in arguments]
-                evaluate(bind(program, shared))
-                kernels.append(Kernel(build.__name__.removesuffix("_build"), ktype))
+                evaluate(bind(program, list(map(_shared, arguments))))
+                kernels.append(Kernel(name, ktype))
 
-            made.run = run
-            return made
+            call.run = run  # type: ignore[attr-defined]
+            return call
 
         return decorate
 
     return kernel
 
 
-@contextlib.contextmanager
-def _reference_types() -> Iterator[None]:
-    dvm = importlib.import_module("torch_npu._inductor.dvm")
-    names = {"bool_": "bool", **{name: name for name in ("float16", "bfloat16", "float32", "int32", "int64")}}
-    before = {name: getattr(dvm, name) for name in names}
-    for name, ours in names.items():
-        setattr(dvm, name, ours)
-    try:
-        yield
-    finally:
-        for name, theirs in before.items():
-            setattr(dvm, name, theirs)
+def _shared(one: Any) -> Any:
+    return on_cpu.share(one) if hasattr(one, "untyped_storage") else one

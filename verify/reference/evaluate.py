@@ -2,10 +2,14 @@
 
     binding = bind(program, [x, y, out])            # a launch's arguments: inputs in order, then outputs in order
     evaluate(binding)                               # writes into the outputs
+    shapes = value_shapes(program)                  # of a program without sizes that only a launch knows
 
 `bind` is where a launch is refused: too few arguments, another element type, a shape that the load does not hold.
 This evaluates a kernel as its program reads: all inputs are read, then all outputs are written. What the real kernel
 may do to its inputs before it reads them is in `verify.reference.stages`.
+
+A kernel knows of memory, not of tensors: a `load` reads it and a `store` writes it without gaps, whatever strides the
+tensor has that a launch passes, and a `view_load` reads it by the strides that stand in the program.
 """
 
 from __future__ import annotations
@@ -33,15 +37,13 @@ class Binding:
 
 def bind(program: Program, arguments: Sequence[Any]) -> Binding:
     """Match a launch's arguments with the program's loads, scalars and stores; raise LaunchError where they differ."""
-    wanted = (*program.inputs, *program.stores)
-    if len(arguments) != len(wanted):
-        raise LaunchError(
-            f"{program.name or 'the kernel'} was launched with {len(arguments)} arguments, "
-            f"expected {len(program.inputs)} inputs and {len(program.stores)} outputs"
-        )
-    for instruction, argument in zip(wanted, arguments, strict=True):
-        _check(program, instruction, argument)
-    return Binding(program, {one.number: argument for one, argument in zip(wanted, arguments, strict=True)})
+    expected = f"{len(program.inputs)} inputs and {len(program.stores)} outputs"
+    return Binding(program, _match(program, (*program.inputs, *program.stores), arguments, expected))
+
+
+def bind_inputs(program: Program, inputs: Sequence[Any]) -> Mapping[int, Any]:
+    """Match a launch's inputs alone with the loads and scalars, by instruction number; raise LaunchError likewise."""
+    return _match(program, program.inputs, inputs, f"{len(program.inputs)} inputs")
 
 
 def evaluate(binding: Binding) -> None:
@@ -49,6 +51,19 @@ def evaluate(binding: Binding) -> None:
     values = compute(binding.program.instructions, read=lambda one: read_input(one, binding.arguments[one.number]))
     for store in binding.program.stores:
         write_output(store, values[store.operands[0].number], binding.arguments[store.number])
+
+
+def value_shapes(program: Program) -> dict[int, tuple[int, ...]] | None:
+    """Return the shape of each value by its number, None where a launch has to say sizes."""
+    torch = importlib.import_module("torch")
+    if any(one.operation == "scalar" or -1 in one.operands[0] for one in program.inputs):
+        return None
+
+    def read(one: Instruction) -> Any:
+        return torch.empty(one.operands[0], dtype=operations.element_type(one.dtype), device="meta")
+
+    with torch.device("meta"):
+        return {number: tuple(value.shape) for number, value in compute(program.instructions, read).items()}
 
 
 def compute(instructions: Sequence[Instruction], read: Callable[[Instruction], Any]) -> dict[int, Any]:
@@ -63,29 +78,57 @@ def compute(instructions: Sequence[Instruction], read: Callable[[Instruction], A
 
 
 def compute_one(one: Instruction, values: Mapping[int, Any]) -> Any:
-    """Compute one instruction from its operands' values."""
-    return operations.find(one.operation)(one, [_resolve(operand, values) for operand in one.operands])
+    """Compute one instruction from its operands' values; raise LaunchError where their shapes do not fit."""
+    find = operations.find(one.operation)
+    try:
+        return find(one, [_resolve(operand, values) for operand in one.operands])
+    except (RuntimeError, IndexError, ValueError, OverflowError) as fault:
+        given = [list(values[value.number].shape) for value in one.values if hasattr(values[value.number], "shape")]
+        reason = str(fault).partition("\n")[0]
+        raise LaunchError(f"{one} cannot be computed of shapes {', '.join(map(str, given))}: {reason}") from fault
 
 
 def read_input(one: Instruction, argument: Any) -> Any:
-    """Return a copy of what a load reads: gapless memory for `load`, by the tensor's own strides for `view_load`."""
+    """Return a copy of what a load reads: gapless memory for `load`, by the program's strides for `view_load`."""
     if one.operation == "scalar":
         return argument
-    if one.operation == "view_load":
-        return argument.clone()
-    shape = _real_shape(one.operands[0], argument)
-    return argument.as_strided(shape, _gapless(shape)).clone()
+    shape = tuple(argument.shape)
+    strides = _gapless(shape) if one.operation == "load" else _real_strides(one.operands[1], argument)
+    return _memory(one, argument, shape, strides).clone()
 
 
 def write_output(store: Instruction, value: Any, argument: Any) -> None:
-    """Write a value into an output's memory, converted to its element type."""
-    argument.copy_(value.to(operations.element_type(store.dtype)).reshape(argument.shape))
+    """Write a value into an output's memory, without gaps and converted to its element type."""
+    if value.shape != argument.shape:
+        raise LaunchError(
+            f"{store} was given an output of shape {list(argument.shape)}, its value's shape is {list(value.shape)}"
+        )
+    converted = value.to(operations.element_type(store.dtype))
+    _memory(store, argument, tuple(value.shape), _gapless(tuple(value.shape))).copy_(converted)
+
+
+def _memory(one: Instruction, argument: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) if 0 not in shape else -1
+    held = argument.untyped_storage().nbytes() // argument.element_size() - argument.storage_offset()
+    if last >= held:
+        raise LaunchError(f"{one} reaches {last + 1} elements from its tensor's start, whose memory has {held}")
+    return argument.as_strided(shape, strides)
 
 
 def _resolve(operand: Any, values: Mapping[int, Any]) -> Any:
     if isinstance(operand, Value):
         return values[operand.number]
     return tuple(_resolve(one, values) for one in operand) if isinstance(operand, tuple) else operand
+
+
+def _match(program: Program, wanted: Sequence[Instruction], arguments: Sequence[Any], expected: str) -> dict[int, Any]:
+    if len(arguments) != len(wanted):
+        raise LaunchError(
+            f"{program.name or 'the kernel'} was launched with {len(arguments)} arguments, expected {expected}"
+        )
+    for instruction, argument in zip(wanted, arguments, strict=True):
+        _check(program, instruction, argument)
+    return {one.number: argument for one, argument in zip(wanted, arguments, strict=True)}
 
 
 def _check(program: Program, one: Instruction, argument: Any) -> None:
@@ -100,24 +143,16 @@ def _check(program: Program, one: Instruction, argument: Any) -> None:
     if argument.dtype != operations.element_type(one.dtype):
         raise LaunchError(f"{what} was given {argument.dtype}, expected torch.{one.dtype}")
     if one.operation != "store":
-        _check_shape(what, one.operands[0], argument)
+        _check_shape(what, one.operands[0], tuple(argument.shape))
 
 
-def _check_shape(what: str, shape: Sequence[int], argument: Any) -> None:
-    given = tuple(argument.shape)
-    turned = (*given[:-2], *given[-2:][::-1])  # a matrix that is transposed in memory is loaded as it lies there
-    if not any(
-        len(one) == len(shape) and all(want in (-1, size) for want, size in zip(shape, one, strict=True))
-        for one in (given, turned)
-    ):
+def _check_shape(what: str, shape: Sequence[int], given: tuple[int, ...]) -> None:
+    if len(given) != len(shape) or any(want not in (-1, size) for want, size in zip(shape, given, strict=True)):
         raise LaunchError(f"{what} was given a tensor of shape {list(given)}, expected {list(shape)}")
 
 
-def _real_shape(shape: Sequence[int], argument: Any) -> tuple[int, ...]:
-    given = tuple(argument.shape)
-    if all(want in (-1, size) for want, size in zip(shape, given, strict=True)):
-        return given
-    return (*given[:-2], *given[-2:][::-1])
+def _real_strides(strides: Sequence[int], argument: Any) -> tuple[int, ...]:
+    return tuple(own if want == -1 else want for want, own in zip(strides, argument.stride(), strict=True))
 
 
 def _gapless(shape: Sequence[int]) -> tuple[int, ...]:

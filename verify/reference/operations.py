@@ -3,13 +3,17 @@
     compute = operations.find("mul")
     result = compute(instruction, [x, 2])       # tensors and numbers in the places of the operands
 
-Half-precision arithmetic is that of torch's CPU kernels: computed in FP32 and rounded once an operation. Sums of
-FP16 are accumulated in FP32; in which order a reduction adds is not defined, on the device as here.
+A number takes the tensors' element type before anything is computed, as the real builder has it: FP16 times 100000 is
+FP16 times infinity, and an int32 is compared with 2 where 2.5 is written. Half-precision arithmetic is that of torch's
+CPU kernels: computed in FP32 and rounded once an operation. In which order a reduction adds is not defined, on the
+device as here. Powers are made of the products that the real compiler makes of them (`_pow`). A float becomes an
+integer by truncation; one that does not fit has no value that is defined.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,11 +22,11 @@ from verify.reference.program import Instruction, UnknownOperationError
 Compute = Callable[[Instruction, Sequence[Any]], Any]
 
 TORCH_NAMES = {
-    "sqrt": "sqrt", "abs": "abs", "log": "log", "exp": "exp", "reciprocal": "reciprocal", "isfinite": "isfinite",
-    "logical_not": "logical_not", "round": "round", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
-    "copy": "clone", "add": "add", "sub": "sub", "mul": "mul", "div": "div", "pow": "pow",
-    "logical_and": "logical_and", "logical_or": "logical_or", "maximum": "maximum", "minimum": "minimum",
+    "sqrt": "sqrt", "abs": "abs", "log": "log", "exp": "exp", "reciprocal": "reciprocal", "round": "round",
+    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "copy": "clone",
+    "add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "maximum", "minimum": "minimum",
     "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
+    "isfinite": "isfinite", "logical_not": "logical_not", "logical_and": "logical_and", "logical_or": "logical_or",
 }  # fmt: skip
 
 
@@ -44,12 +48,52 @@ def _torch() -> Any:
     return importlib.import_module("torch")
 
 
-def _elementwise(instruction: Instruction, operands: Sequence[Any]) -> Any:
-    # A number takes the tensors' element type before anything is computed, as on the device.
+def _number(value: Any, dtype: Any, device: Any = None) -> Any:
+    """Return a number as a tensor of an element type, rounded to it; an integer loses its fraction."""
     torch = _torch()
-    dtype = next(one.dtype for one in operands if isinstance(one, torch.Tensor))
-    tensors = [one if isinstance(one, torch.Tensor) else torch.tensor(one, dtype=dtype) for one in operands]
-    return getattr(torch, TORCH_NAMES[instruction.operation])(*tensors)
+    if not dtype.is_floating_point and isinstance(value, float):
+        value = int(value)
+    return torch.tensor(value, dtype=dtype, device=device)
+
+
+def _same_type(operands: Sequence[Any]) -> list[Any]:
+    torch = _torch()
+    first = next(one for one in operands if isinstance(one, torch.Tensor))
+    return [one if isinstance(one, torch.Tensor) else _number(one, first.dtype, first.device) for one in operands]
+
+
+def _elementwise(instruction: Instruction, operands: Sequence[Any]) -> Any:
+    # What answers true or false answers in the result's type: promoted BF16 comparisons are floats of 0 and 1.
+    result = getattr(_torch(), TORCH_NAMES[instruction.operation])(*_same_type(operands))
+    return result.to(element_type(instruction.dtype))
+
+
+def _pow(instruction: Instruction, operands: Sequence[Any]) -> Any:
+    """Compute as the real compiler does: x by a whole number as products, a positive number by x as exp(x log n)."""
+    torch = _torch()
+    base, exponent = operands
+    if isinstance(base, torch.Tensor) and not isinstance(exponent, torch.Tensor):
+        rounded = float(torch.tensor(float(exponent), dtype=torch.float32))
+        if rounded.is_integer():
+            return _whole_power(base, int(rounded))
+    elif not isinstance(base, torch.Tensor) and base > 0:
+        logarithm = _number(math.log(base), torch.float32, exponent.device)
+        return torch.exp(exponent.float() * logarithm).to(exponent.dtype)
+    x, y = _same_type(operands)
+    return torch.pow(x.float(), y.float()).to(x.dtype)
+
+
+def _whole_power(base: Any, exponent: int) -> Any:
+    torch = _torch()
+    result, square, rest = None, base, abs(exponent)
+    while rest:
+        if rest & 1:
+            result = square if result is None else result * square
+        rest >>= 1
+        square = square * square if rest else square
+    if result is None:
+        return torch.ones_like(base)
+    return result.clone() if exponent > 0 else torch.reciprocal(result)
 
 
 def _cast(instruction: Instruction, operands: Sequence[Any]) -> Any:
@@ -57,10 +101,7 @@ def _cast(instruction: Instruction, operands: Sequence[Any]) -> Any:
 
 
 def _broadcast(instruction: Instruction, operands: Sequence[Any]) -> Any:
-    torch = _torch()
-    value, shape = operands
-    given = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=element_type(instruction.dtype))
-    return given.expand(shape)
+    return operands[0].expand(operands[1])
 
 
 def _reshape(instruction: Instruction, operands: Sequence[Any]) -> Any:
@@ -68,16 +109,13 @@ def _reshape(instruction: Instruction, operands: Sequence[Any]) -> Any:
 
 
 def _select(instruction: Instruction, operands: Sequence[Any]) -> Any:
-    torch = _torch()
-    condition, *branches = operands
-    dtype = element_type(instruction.dtype)
-    x, y = (one if isinstance(one, torch.Tensor) else torch.tensor(one, dtype=dtype) for one in branches)
-    return torch.where(condition, x, y)
+    condition, x, y = operands
+    return _torch().where(condition != 0, x, y)
 
 
 def _sum(instruction: Instruction, operands: Sequence[Any]) -> Any:
     x, dims, keepdim = operands
-    return _torch().sum(x, dim=list(dims) or None, keepdim=keepdim, dtype=x.dtype)
+    return _torch().sum(x, dim=list(dims) or None, keepdim=keepdim)
 
 
 def _max(instruction: Instruction, operands: Sequence[Any]) -> Any:
@@ -97,7 +135,7 @@ def _concat(instruction: Instruction, operands: Sequence[Any]) -> Any:
 
 def _full(instruction: Instruction, operands: Sequence[Any]) -> Any:
     number, shape = operands
-    return _torch().full(shape, number, dtype=element_type(instruction.dtype))
+    return _number(number, element_type(instruction.dtype)).expand(shape)
 
 
 def _matmul(instruction: Instruction, operands: Sequence[Any]) -> Any:
@@ -109,6 +147,6 @@ def _matmul(instruction: Instruction, operands: Sequence[Any]) -> Any:
 
 
 OTHERS: dict[str, Compute] = {
-    "cast": _cast, "broadcast": _broadcast, "reshape": _reshape, "select": _select, "sum": _sum, "max": _max,
-    "min": _min, "concat": _concat, "full": _full, "matmul": _matmul,
+    "pow": _pow, "cast": _cast, "broadcast": _broadcast, "reshape": _reshape, "select": _select, "sum": _sum,
+    "max": _max, "min": _min, "concat": _concat, "full": _full, "matmul": _matmul,
 }  # fmt: skip

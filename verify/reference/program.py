@@ -12,30 +12,22 @@ promoted as that package does it before the compiler sees them, so a program say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-TYPES = ("bool", "float16", "bfloat16", "float32", "int32", "int64")
-"""The element types that DVM has, by torch's names for them."""
+from verify.reference.rules import COMPARISONS, TYPES, ProgramError, UnknownOperationError, known_type, result_type
+
+__all__ = ["TYPES", "Builder", "Instruction", "Program", "ProgramError", "Scalar", "UnknownOperationError", "Value"]
 
 UNARY = frozenset(
     ("sqrt", "abs", "log", "exp", "reciprocal", "isfinite", "logical_not", "round", "floor", "ceil", "trunc", "copy")
 )
 BINARY = frozenset(("add", "sub", "mul", "div", "pow", "maximum", "minimum", "logical_and", "logical_or"))
-COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
 REDUCTIONS = frozenset(("sum", "max", "min"))
 
 KEEPS_BF16 = frozenset(("isfinite", "copy"))
 """Operations of one operand that torch_npu does not promote."""
-
-
-class UnknownOperationError(ValueError):
-    """The builder was asked for an operation that this interpreter does not know."""
-
-
-class ProgramError(ValueError):
-    """The builder was asked for something that has no meaning: operands of different types, a shape of no numbers."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +43,11 @@ class Value:
 
     def __str__(self) -> str:
         return f"%{self.number}"
+
+
+@dataclass(frozen=True)
+class Scalar(Value):
+    """A number that the launch passes: a size in shapes, and in arithmetic what a number is there."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class Instruction:
     @property
     def value(self) -> Value:
         """This instruction as an operand."""
-        return Value(self.number, self.dtype)
+        return (Scalar if self.operation == "scalar" else Value)(self.number, self.dtype)
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -141,48 +138,56 @@ class Builder:
 
     def load(self, shape: Any, dtype: str) -> Value:
         """Read an input, whose memory holds `shape` without gaps."""
-        return self._append("load", (_shape(shape),), _known(dtype))
+        return self._append("load", (_shape(shape),), known_type(dtype))
 
     def view_load(self, shape: Any, stride: Any, dtype: str) -> Value:
         """Read an input by its strides."""
-        return self._append("view_load", (_shape(shape), _shape(stride)), _known(dtype))
+        sizes, strides = _shape(shape), _shape(stride)
+        if len(sizes) != len(strides):
+            raise ProgramError(f"view_load of shape {list(sizes)} by strides {list(strides)}, expected as many strides")
+        return self._append("view_load", (sizes, strides), known_type(dtype))
 
     def scalar(self, dtype: str = "int64") -> Value:
         """Take a number that the launch passes."""
-        return self._append("scalar", (), _known(dtype))
+        return self._append("scalar", (), known_type(dtype))
 
     def store(self, value: Value, dtype: str | None = None) -> Value:
         """Write an output, converted to `dtype` if one is given."""
-        return self._append("store", (value,), value.element_type if dtype is None else _known(dtype))
+        return self._append("store", (_tensor("store", value),), value.dtype() if dtype is None else known_type(dtype))
 
     def cast(self, value: Value, dtype: str) -> Value:
         """Convert the elements."""
-        return self._append("cast", (value,), _known(dtype))
+        return self._append("cast", (_tensor("cast", value),), known_type(dtype))
 
-    def broadcast(self, value: Any, shape: Any) -> Value:
+    def broadcast(self, value: Value, shape: Any) -> Value:
         """Repeat along axes of size 1 and new leading ones."""
-        return self._append("broadcast", (value, _shape(shape)), _type_of(value))
+        return self._append("broadcast", (_tensor("broadcast", value), _shape(shape)), value.dtype())
 
     def reshape(self, value: Value, shape: Any) -> Value:
         """Give the same elements another shape."""
-        return self._append("reshape", (value, _shape(shape)), value.element_type)
+        return self._append("reshape", (_tensor("reshape", value), _shape(shape)), value.dtype())
 
-    def select(self, condition: Value, x: Any, y: Any) -> Value:
+    def select(self, condition: Value, x: Value, y: Value) -> Value:
         """Take x where the condition holds and y elsewhere."""
-        (condition, x, y), promoted = self._promote((condition, x, y))
-        return self._finish("select", (condition, x, y), _common_type("select", (x, y)), promoted)
+        operands = tuple(_tensor("select", one) for one in (condition, x, y))
+        operands, promoted = self._promote(operands)
+        return self._finish("select", operands, _type_of_all("select", operands[1:]), promoted)
 
     def concat(self, values: Sequence[Value], dim: int) -> Value:
         """Join along an axis."""
-        return self._append("concat", (tuple(values), dim), _common_type("concat", tuple(values)))
+        joined = tuple(_tensor("concat", one) for one in values)
+        return self._append("concat", (joined, dim), _type_of_all("concat", joined))
 
     def full(self, number: Any, shape: Any, dtype: str) -> Value:
         """Make a tensor of one number."""
-        return self._append("full", (number, _shape(shape)), _known(dtype))
+        if not _is_number(number):
+            raise ProgramError(f"full of {number!r}, expected a number")
+        return self._append("full", (number, _shape(shape)), known_type(dtype))
 
     def matmul(self, a: Value, b: Value, trans_a: bool, trans_b: bool, bias: Value | None = None) -> Value:
         """Multiply matrices, batched by leading axes, either transposed first; accumulated in FP32."""
-        return self._append("matmul", (a, b, trans_a, trans_b, bias), _common_type("matmul", (a, b)))
+        factors = (_tensor("matmul", a), _tensor("matmul", b))
+        return self._append("matmul", (*factors, trans_a, trans_b, bias), _type_of_all("matmul", factors))
 
     def spec_next(self) -> None:
         """End a stage."""
@@ -210,12 +215,15 @@ class Builder:
         promoted = False
         if operation not in KEEPS_BF16:
             operands, promoted = self._promote(operands)
-        common = _common_type(operation, operands)
-        return self._finish(operation, operands, _result_type(operation, common), promoted)
+        wrong = [one for one in operands if not isinstance(one, Value) and not _is_number(one)]
+        if wrong:
+            raise ProgramError(f"{operation} of {wrong[0]!r}, expected values and numbers")
+        return self._finish(operation, operands, _type_of_all(operation, operands), promoted)
 
     def _reduce(self, operation: str, x: Value, dims: Any, keepdim: bool) -> Value:
-        (x,), promoted = self._promote((x,))
-        return self._finish(operation, (x, _shape(dims), bool(keepdim)), x.element_type, promoted)
+        (x,), promoted = self._promote((_tensor(operation, x),))
+        dtype = _type_of_all(operation, (x,))
+        return self._finish(operation, (x, _shape(dims), bool(keepdim)), dtype, promoted)
 
     def _promote(self, operands: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
         found = [isinstance(one, Value) and one.element_type == "bfloat16" for one in operands]
@@ -233,38 +241,34 @@ class Builder:
         return self._instructions[-1].value
 
 
-def _result_type(operation: str, common: str) -> str:
-    return "bool" if operation in COMPARISONS or operation in ("isfinite", "logical_not") else common
+def _type_of_all(operation: str, operands: tuple[Any, ...]) -> str:
+    return result_type(operation, [one.dtype() for one in operands if _is_tensor(one)])
 
 
-def _common_type(operation: str, operands: tuple[Any, ...]) -> str:
-    types = {one.element_type for one in operands if isinstance(one, Value)}
-    if len(types) != 1:
-        raise ProgramError(
-            f"{operation} of {' and '.join(sorted(types)) or 'numbers alone'}, expected one element type"
-        )
-    return types.pop()
+def _is_tensor(one: Any) -> bool:
+    return isinstance(one, Value) and not isinstance(one, Scalar)
 
 
-def _type_of(value: Any) -> str:
-    return value.element_type if isinstance(value, Value) else "float32"
+def _is_number(one: Any) -> bool:
+    return isinstance(one, (bool, int, float, Scalar))
 
 
-def _known(dtype: str) -> str:
-    if dtype not in TYPES:
-        raise ProgramError(f"element type {dtype!r}, expected one of {', '.join(TYPES)}")
-    return dtype
+def _tensor(operation: str, one: Any) -> Value:
+    if not _is_tensor(one):
+        raise ProgramError(f"{operation} of {one!r}, expected a tensor's value")
+    return one  # type: ignore[no-any-return]  # looked at above
 
 
 def _shape(shape: Any) -> tuple[Any, ...]:
-    listed = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
-    wrong = [one for one in listed if isinstance(one, bool) or not isinstance(one, (int, Value))]
+    if not isinstance(shape, (list, tuple)):
+        raise ProgramError(f"shape {shape!r}, expected a list")
+    wrong = [one for one in shape if isinstance(one, bool) or not isinstance(one, (int, Scalar))]
     if wrong:
-        raise ProgramError(f"shape {listed!r} holds {wrong[0]!r}, expected whole numbers and scalars")
-    return listed
+        raise ProgramError(f"shape {shape!r} holds {wrong[0]!r}, expected whole numbers and scalars")
+    return tuple(shape)
 
 
-def _values_in(operands: tuple[Any, ...]) -> Any:
+def _values_in(operands: tuple[Any, ...]) -> Iterator[Value]:
     for one in operands:
         if isinstance(one, Value):
             yield one
