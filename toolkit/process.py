@@ -79,13 +79,15 @@ def run(
     check: bool = True,
     on_line: Callable[[str], None] | None = None,
     umask: int = -1,
+    limit: int | None = None,
 ) -> Completed:
     """Run a child to its end and return what it printed.
 
     With `log_file`, the command and both streams are added to that file as they come, and only the last mebibyte of
     each is returned. `on_line` sees each line of stdout as it comes. `umask` is the caller's unless given.
-    A child that outlives `timeout` seconds is killed with all that it started in its session. Raises CommandError with
-    argv, code and last lines for a child that cannot start, times out, or (with `check`) ends with another code than 0.
+    A child that outlives `timeout` seconds is killed with all that it started in its session, and so is one that prints
+    more than `limit` bytes. Raises CommandError with argv, code and last lines for a child that cannot start, is killed
+    so, or (with `check`) ends with another code than 0.
     """
     words = tuple(str(word) for word in argv)
     log.debug("run %s (in %s)", shlex.join(words), cwd)
@@ -93,7 +95,7 @@ def run(
         _opened(log_file, words) as kept,
         _started(words, cwd=cwd, env=env, stdin=stdin, umask=umask) as child,
     ):
-        printed = _Printed(on_line, kept)
+        printed = _Printed(on_line, kept, limit)
         try:
             _follow(child, printed, timeout)
         except subprocess.TimeoutExpired as expired:
@@ -104,6 +106,11 @@ def run(
                 f"{words[0]} did not end within {timeout:g} s and was stopped", argv=words, returncode=None,
                 hint=_where(log_file), details=last_lines(printed.stdout, printed.stderr),
             ) from expired  # fmt: skip
+        except _FloodError:
+            raise CommandError(
+                f"{words[0]} printed more than {limit} bytes and was stopped", argv=words, returncode=None,
+                hint=_where(log_file), details=last_lines(printed.stdout, printed.stderr),
+            ) from None  # fmt: skip
     if check and child.returncode != 0:
         raise CommandError(
             f"`{shlex.join(words)}` ended with {describe_code(child.returncode)}", argv=words,
@@ -172,10 +179,17 @@ def last_lines(*streams: bytes | bytearray | str | None) -> list[str]:
     return []
 
 
+class _FloodError(Exception):
+    """A child has printed more than it may."""
+
+
 class _Printed:
     """What a child has printed so far: written to its log, and each line of stdout passed on once."""
 
-    def __init__(self, on_line: Callable[[str], None] | None, log_stream: IO[bytes] | None) -> None:
+    def __init__(
+        self, on_line: Callable[[str], None] | None, log_stream: IO[bytes] | None, limit: int | None = None
+    ) -> None:
+        self._left = limit
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._on_line = on_line
@@ -184,8 +198,12 @@ class _Printed:
         self._has_line = False
 
     def take(self, stream: bytearray, piece: bytes) -> None:
-        """Take what came on one of the two streams."""
+        """Take what came on one of the two streams; _FloodError where it is more than the child may print."""
         stream.extend(piece)
+        if self._left is not None:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise _FloodError
         if self._log is not None:
             self._log.write(piece)
             self._log.flush()

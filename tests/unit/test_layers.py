@@ -21,7 +21,7 @@ RUNGS = (
     (0.0, ("", "errors", "model")),
     (1.0, ("process", "files")),
     # what rooms of the next two rungs are made of
-    (1.5, ("platforms", "schema")),
+    (1.5, ("platforms", "runs", "schema")),
     (2.0, ("git", "manifest", "mirrors", "project", "registry", "store", "trace", "wheels")),
     (2.1, ("artifacts", "requirements", "tarballs")),
     (2.2, ("sdists",)),
@@ -31,9 +31,13 @@ RUNGS = (
         ("recipe", "lock", "sources", "series", "build", "repack", "overlay", "sysroot", "prove", "target", "bundle"),
     ),
     (3.0, ("envfile", "extensions", "keyfile", "answers", "report")),
+    # a user's own command, looked at over several runs
+    (3.5, ("repeats",)),
+    # a report, from values to text
+    (3.5, ("page",)),
     # where a run stands, and what it will do
     (4.0, ("current",)),
-    (4.05, ("inputs",)),
+    (4.05, ("account", "inputs")),
     (4.1, ("plan",)),
     (4.2, ("resolve", "work")),
     (4.3, ("lanes",)),
@@ -46,7 +50,7 @@ RUNGS = (
     (5.1, ("witnessing",)),
     # its face
     (5.9, ("ending", "options")),
-    (5.95, ("evidencing", "groups", "patching")),
+    (5.95, ("evidencing", "groups", "patching", "reporting")),
     (6.0, ("cli",)),
     (6.1, ("quick",)),
     (7.0, ("__main__",)),

@@ -220,6 +220,22 @@ def test_a_child_that_never_stops_printing_is_stopped_too(tmp_path: Path) -> Non
         run(["yes"], cwd=tmp_path, env=ENV, timeout=0.2, on_line=lambda line: None)
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_child_that_prints_more_than_it_may_is_stopped(tmp_path: Path, stream: str) -> None:
+    code = f"import os, sys; open('pid', 'w').write(str(os.getpid()))\nwhile True: print('x' * 999, file=sys.{stream})"
+    with pytest.raises(CommandError) as caught:
+        run(python(code), cwd=tmp_path, env=os.environ, limit=500_000, log_file=tmp_path / "log")
+
+    assert caught.value.message == f"{sys.executable} printed more than 500000 bytes and was stopped"
+    assert caught.value.hint == f"the whole output is in {tmp_path / 'log'}"
+    assert caught.value.details[0][:9] == "xxxxxxxxx"
+    assert _is_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_child_may_print_as_much_as_its_limit(tmp_path: Path) -> None:
+    assert run(python("print('x' * 99)"), cwd=tmp_path, env=os.environ, limit=100).stdout == "x" * 99 + "\n"
+
+
 def test_stop_running_ends_the_children_of_other_threads(tmp_path: Path) -> None:
     started = threading.Event()
     faults: list[CommandError] = []
