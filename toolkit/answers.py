@@ -27,8 +27,13 @@ class Answer:
     document: Any
 
 
-def describe_overlay(overlay: Overlay, folder: Path, *, did: Sequence[str], proof: dict[str, Any] | None) -> Answer:
-    """Say which overlay stands, what had to be done for it, and how to activate it; `proof` is its whole record."""
+def describe_overlay(
+    overlay: Overlay, folder: Path, *, did: Sequence[str], proof: dict[str, Any] | None, report: Path | None = None
+) -> Answer:  # fmt: skip
+    """Say which overlay stands, what had to be done for it, how to activate it, and where its report is, if it has one.
+
+    `proof` is its whole record.
+    """
     versions = ", ".join(f"{package.distribution} {package.version}" for package in overlay.packages)
     done = f"{overlay.recipe}: {versions}" if did else f"{overlay.recipe}: nothing to do, {versions} stands and holds"
     document = {
@@ -43,11 +48,18 @@ def describe_overlay(overlay: Overlay, folder: Path, *, did: Sequence[str], proo
         "diagnostic": overlay.diagnostic or None,
         "did": list(did),
         "proof": str(overlay.root / "proof.json"),
+        "report": None if report is None else str(report),
         **({} if proof is None else {"proof_record": proof}),
     }
     notes = [f"without {name}: it was not installed here" for name in overlay.absent]
     notes += diagnosis_lines(overlay.diagnostic)
-    return Answer(text="\n".join([done, *notes, f"env file: {folder / ENV_FILE}"]), document=document)
+    files = [f"env file: {folder / ENV_FILE}", *report_lines(report)]
+    return Answer(text="\n".join([done, *notes, *files]), document=document)
+
+
+def report_lines(report: Path | None) -> list[str]:
+    """Say where an overlay's report is, where there is one."""
+    return [] if report is None else [f"report: {report}"]
 
 
 def diagnosis_lines(diagnostic: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit import __version__, evidencing, groups, patching
+from toolkit import __version__, evidencing, groups, patching, reporting
 from toolkit.ending import Commands, ending_by_signal, open_closed_streams, run_commands
 from toolkit.errors import ProofError, UsageError
 from toolkit.options import (
@@ -88,7 +88,7 @@ def build(recipe: str, junit: Path | None, until: Stage, names: tuple[str, ...],
     is_plain = not names_target(options) and junit is None and options["sandbox"] != "require"
     if is_plain and current.up_to_date(folder, facts):
         standing = current.open_current(folder)
-        give(console, answers.describe_overlay(standing, folder.path, did=(), proof=None))
+        give(console, answers.describe_overlay(standing, folder.path, did=(), proof=None, report=folder.report))
         return
     from toolkit import pipeline, prove
 
@@ -97,13 +97,16 @@ def build(recipe: str, junit: Path | None, until: Stage, names: tuple[str, ...],
     if junit is not None:
         prove.write_junit(result.proof, junit)
     record = prove.proof_document(result.proof)
-    made = answers.describe_overlay(result.overlay, result.folder.path, did=result.did, proof=record)
+    made = answers.describe_overlay(
+        result.overlay, result.folder.path, did=result.did, proof=record, report=result.folder.report
+    )
     document = {**made.document, "patches": answers.describe_patches(result.wheels)}
     if plan.can_load:
         give(console, answers.Answer(text=made.text, document=document))
     else:
         other = answers.describe_other_target(result.overlay)
-        give(console, answers.Answer(text=other.text, document={**document, **other.document}))
+        text = "\n".join([other.text, *answers.report_lines(result.folder.report)])
+        give(console, answers.Answer(text=text, document={**document, **other.document}))
 
 
 @cli.command()
@@ -258,6 +261,7 @@ def _build_until(
 
 for group in (groups.key, groups.cache, groups.recipe_group, groups.debug, patching.patch, evidencing.evidence):
     cli.add_command(group)
+cli.add_command(reporting.report)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ GENERATIONS = "generations"
 TRACE_FILE = "built.json"
 PROOF_FILE = "proof.json"
 MANIFEST_FILE = "manifest.json"
+REPORT_FILE = "report.html"
 
 RECIPE_FILE = "recipe file"
 """The fact of a trace that says which file the recipe was read from."""
@@ -62,11 +63,21 @@ class RecipeFolder(NamedTuple):
         except OSError:
             return None
 
+    @property
+    def report(self) -> Path | None:
+        """The current generation's report by its lasting name, where there is one."""
+        path = self.path / REPORT_FILE
+        return path if os.path.exists(path) else None
+
     def make_current(self, generation: Path, env_files: Mapping[str, str]) -> None:
-        """Point `current` at a finished generation, and each env file's name at the current one's."""
+        """Point `current` at a finished generation, and the names of its env files and report at the current one's."""
         swap_symlink(self.path / CURRENT, os.path.relpath(generation, self.path))
-        for name in env_files:
-            swap_symlink(self.path / name, f"{CURRENT}/{name}")
+        for name in (*env_files, *([REPORT_FILE] if (generation / REPORT_FILE).is_file() else [])):
+            self.link_to_current(name)
+
+    def link_to_current(self, name: str) -> None:
+        """Give the current generation's file of that name a name that lasts."""
+        swap_symlink(self.path / name, f"{CURRENT}/{name}")
 
 
 def recipe_folder(project: Project, recipe: str, *, other_target: str | None = None) -> RecipeFolder:

@@ -250,7 +250,7 @@ def checked_overlay(recipe: str, options: dict[str, Any]) -> Overlay:
     project = project_of(options)
     folder = current.recipe_folder(project, recipe)
     if folder.current() is None:
-        _require_recipe(recipe, project)
+        require_recipe(recipe, project)
     interpreter = interpreter_of(options)
     facts = current.facts_of(project, folder, recipe, str(interpreter), os.environ)
     current.require_own(folder, facts)
@@ -278,7 +278,7 @@ def warn_of_extensions(overlay: Overlay, options: dict[str, Any]) -> None:
         log.warning("%s", line)
 
 
-def _require_recipe(recipe: str, project: Project) -> None:
+def require_recipe(recipe: str, project: Project) -> None:
     """Raise UsageError for a name that no recipe has: what was never built may have been misspelt."""
     from toolkit.recipe import find_recipe
 

@@ -14,7 +14,7 @@ from tempfile import gettempdir
 from textwrap import shorten
 from typing import Literal
 
-from toolkit import answers, bundle, current, envfile, extensions, lanes, overlay, prove, sources, target
+from toolkit import account, answers, bundle, current, envfile, extensions, lanes, overlay, prove, sources, target
 from toolkit.current import PROOF_FILE, RecipeFolder
 from toolkit.errors import OverlayError, ProofError, SourceError, UsageError
 from toolkit.files import remove_tree, sha256_file, staged_directory, temporary_directory
@@ -63,6 +63,9 @@ def build(plan: Plan, means: Means, watcher: Watcher, *, facts: Mapping[str, str
         proof, is_proven_now = obtain_proof(plan, built, means, watcher)
         if is_proven_now:
             watcher.proof(proof)
+        page = account.leave_page(built.root, plan.recipe, means.project, is_proven_now=is_proven_now)
+        if page and not proof.ok:
+            watcher.stage(plan.recipe.name, f"report: {page}")
         require_proof(proof, built.root / PROOF_FILE)
         publish(plan, built, facts)
     did = [name for name, done in (("overlay", is_new), ("proof", is_proven_now)) if done]
@@ -128,6 +131,7 @@ def verify(plan: Plan, means: Means, watcher: Watcher, *, checks: tuple[str, ...
         proof = make_proof(plan, standing, means, watcher, checks=checks)
         if not checks:
             prove.write_proof(proof, standing.root / PROOF_FILE)
+            account.leave_page(standing.root, plan.recipe, means.project, is_proven_now=True)
     watcher.proof(proof)
     for line in extensions.describe_findings(standing.root):
         log.warning("%s", line)

@@ -48,7 +48,8 @@ def quick_answer(words: Sequence[str], environ: Mapping[str, str]) -> str | None
         trace = current.up_to_date(folder, facts, environ)
     except Exception:  # the command line comes upon the same, and can report it
         return None
-    return trace.result.get(ANSWERS[words[0]]) if trace else None
+    answer = trace.result.get(ANSWERS[words[0]]) if trace else None
+    return f"{answer}\nreport: {folder.report}" if answer and words[0] == "build" and folder.report else answer
 
 
 def _asked_recipe(words: Sequence[str], environ: Mapping[str, str]) -> str | None:

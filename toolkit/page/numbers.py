@@ -1,0 +1,168 @@
+"""The numbers: the error of every graph on a logarithmic axis, and behind it the values and their distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from toolkit.model import Side
+from toolkit.page.html import details, section, table, tag, text
+from toolkit.page.plots import (
+    MODES,
+    Axis,
+    Point,
+    axis_of,
+    count_bars,
+    error_axis,
+    error_strip,
+    legend,
+    shape_definitions,
+)
+from toolkit.page.values import SIDES, Account, NumberRow, grouped
+from toolkit.page.words import count, figure, shape_words, within_words
+
+NONE_RECORDED = "No check of this proof has recorded numbers."
+LAST_BUCKET = "nonfinite"
+GAP = "…"
+
+
+def render_numbers(account: Account) -> str:
+    """Write the error plots, and behind each graph its table and histograms."""
+    return section("numbers", "Numbers", _body(account))
+
+
+def _body(account: Account) -> Iterator[str]:
+    if not account.numbers:
+        yield f"<p>{NONE_RECORDED}</p>"
+        return
+    if account.proof.runtime == "host":
+        yield (
+            '<p class="soft">Computed on the CPU by a reference interpreter of the recorded kernels, each operation in '
+            "its own type and rounding: the values of an NPU are not shown.</p>"
+        )
+    yield shape_definitions()
+    for check, rows in grouped(account.numbers, lambda row: row.check):
+        yield f"<h3>{text(check)}</h3>"
+        yield from _plots(rows)
+        yield from (_graph(graph, own) for graph, own in grouped(rows, lambda row: row.graph))
+
+
+def _plots(rows: Sequence[NumberRow]) -> Iterator[str]:
+    """Write a plot for each reference: a strip for each graph, its worst value in each mode on each side."""
+    for reference, own in grouped(rows, lambda row: row.reference):
+        axis = axis_of(row.maximum_absolute_error for row in own)
+        strips = [(graph, _worst(some), some) for graph, some in grouped(own, lambda row: row.graph)]
+        caption = f"Largest absolute error of each graph against {reference}, logarithmic"
+        yield _figure(caption, strips, axis)
+
+
+def _figure(caption: str, strips: Sequence[tuple[str, list[Point], Sequence[NumberRow]]], axis: Axis) -> str:
+    lines = [
+        f'<div class="row"><div class="name">{text(name)}<small>{_verdicts(rows)}</small></div>'
+        f"{error_strip(points, axis)}</div>"
+        for name, points, rows in strips
+    ]
+    points = [point for _, own, _ in strips for point in own]
+    return (
+        f'<figure class="plot"><figcaption>{text(caption)}</figcaption>{legend(points)}{"".join(lines)}'
+        f'<div class="row"><div class="name"></div>{error_axis(axis)}</div></figure>'
+    )
+
+
+def _verdicts(rows: Sequence[NumberRow]) -> str:
+    """Say for each side how many values are within their gates."""
+    told = []
+    for side in SIDES:
+        if own := [row for row in rows if row.side == side]:
+            tone = "good" if all(row.within for row in own) else "bad"
+            told.append(tag("span", text(f"{side}: {within_words(own)}"), class_=tone))
+    return " ".join(told)
+
+
+def _graph(graph: str, rows: Sequence[NumberRow]) -> str:
+    inside = []
+    values = dict.fromkeys(row.value for row in rows)
+    if len(values) > 1:
+        for reference, own in grouped(rows, lambda row: row.reference):
+            axis = axis_of(row.maximum_absolute_error for row in own)
+            strips = [(value, _worst(some), some) for value, some in grouped(own, lambda row: row.value)]
+            inside.append(_figure(f"{graph}: each value against {reference}", strips, axis))
+    inside.append(table(f"{graph}: every value", HEADS, [_table_row(row) for row in rows], class_="figures"))
+    for (mode, reference), own in grouped(rows, lambda row: (row.mode, row.reference)):
+        inside.append(_histogram(graph, mode, reference, own))
+    return details(f"<b>{text(graph)}</b> <small>{_verdicts(rows)}</small>", "\n".join(inside))
+
+
+HEADS = ("value", "side", "mode", "against", "largest error", "relative L2", "cosine", "gate")
+
+
+def _table_row(row: NumberRow) -> tuple[str, ...]:
+    gate = tag("span", "✓ within", class_="good") if row.within else tag("span", "✗ beyond", class_="bad")
+    return (
+        f"{text(row.value)}<small>{text(shape_words(row))}</small>",
+        text(row.side),
+        text(row.mode),
+        text(row.reference),
+        figure(row.maximum_absolute_error),
+        figure(row.relative_l2),
+        "not finite" if row.cosine is None else f"{row.cosine:.9g}",
+        gate,
+    )
+
+
+# --- the distribution ------------------------------------------------------------------------------------------
+
+
+def _histogram(graph: str, mode: str, reference: str, rows: Sequence[NumberRow]) -> str:
+    counts = {side: own for side in SIDES if (own := _summed(row.ulps for row in rows if row.side == side))}
+    if not counts:
+        return ""
+    totals = {side: sum(own.values()) for side, own in counts.items()}
+    caption = f"{graph}: distance in ULP, mode {mode}, against {reference}"
+    heads = ("ULP", *counts, "length: logarithm of the count")
+    lines = [
+        (text(bucket), *(f"{counts[side].get(bucket, 0):,}" for side in counts),
+         "" if bucket == GAP else count_bars({side: counts[side].get(bucket, 0) for side in counts}, totals))
+        if bucket != GAP else (GAP, *("0" for _ in counts), "")
+        for bucket in shown_buckets(counts)
+    ]  # fmt: skip
+    elements = ", ".join(f"{side}: {count(total, 'element')}" for side, total in totals.items())
+    return table(f"{caption} ({elements})", heads, lines, class_="histogram")
+
+
+def shown_buckets(counts: Mapping[Side, Mapping[str, int]]) -> list[str]:
+    """Return the buckets from the first to the last that holds anything; empty ones in a row become one gap."""
+    names = sorted({bucket for own in counts.values() for bucket in own}, key=_bucket_order)
+    filled = [any(own.get(name, 0) for own in counts.values()) for name in names]
+    shown: list[str] = []
+    for name, is_filled in zip(names, filled, strict=True):
+        if is_filled:
+            shown.append(name)
+        elif shown and shown[-1] != GAP:
+            shown.append(GAP)
+    return shown[:-1] if shown[-1:] == [GAP] else shown
+
+
+def _bucket_order(bucket: str) -> tuple[bool, int, str]:
+    first = bucket.partition("-")[0].strip(">= ")
+    return bucket == LAST_BUCKET, int(first) if first.isdigit() else 0, bucket
+
+
+def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for bucket, number in part.items():
+            total[bucket] = total.get(bucket, 0) + number
+    return total
+
+
+# --- points ----------------------------------------------------------------------------------------------------
+
+
+def _worst(rows: Sequence[NumberRow]) -> list[Point]:
+    """Return a point for each side and mode: the largest error, which one that is not finite exceeds."""
+    points = []
+    for (side, mode), own in grouped(rows, lambda row: (row.side, row.mode)):
+        errors = [row.maximum_absolute_error for row in own]
+        finite = [error for error in errors if error is not None]
+        points.append(Point(side=side, mode=mode, error=max(finite) if len(finite) == len(errors) else None))
+    return sorted(points, key=lambda point: (MODES.index(point.mode) if point.mode in MODES else 9, point.side))

@@ -1,0 +1,92 @@
+"""How results and figures are said, in every form of the report."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+from toolkit.model import CheckResult
+from toolkit.page.values import Account, Kernel, NumberRow, Program
+from toolkit.report import UNICODE_MARKS, describe_result
+
+NONE = "\N{EN DASH}"
+"""What stands where a side has nothing."""
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+Tone = Literal["good", "bad", "none"]
+
+
+def tone_of(result: CheckResult) -> Tone:
+    """Return how a result is to be taken."""
+    return "none" if not result.required else "good" if result.ok else "bad"
+
+
+def result_words(result: CheckResult | None) -> str:
+    """Say a result with its mark; a side that a check does not run on has a dash."""
+    return NONE if result is None else describe_result(result, UNICODE_MARKS)
+
+
+def verdict_words(account: Account) -> str:
+    """Say the verdict on the whole."""
+    return f"{UNICODE_MARKS.good} proven" if account.proof.ok else f"{UNICODE_MARKS.bad} not proven"
+
+
+def required_words(account: Account) -> str:
+    """Say how many required results are as they must be."""
+    required = [result for result in account.proof.results if result.required]
+    return f"{sum(result.ok for result in required)} of {len(required)}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def figure(value: float | None) -> str:
+    """Return a measured value in three digits; None is what was not finite."""
+    if value is None or not math.isfinite(value):
+        return "not finite"
+    return "0" if value == 0 else f"{value:.3g}"
+
+
+def power_of_ten(exponent: int) -> str:
+    """Return 10 to the power, with raised digits."""
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def seconds(value: float) -> str:
+    """Return a time."""
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+
+
+def kernel_words(kernels: Sequence[Kernel]) -> str:
+    """Say how many kernels there are and of which types."""
+    types = Counter(kernel.type for kernel in kernels)
+    named = ", ".join(f"{number} {TIMES} {name}" if number > 1 else name for name, number in types.items())
+    return count(len(kernels), "kernel") + (f" ({named})" if named else "")
+
+
+def program_words(program: Program) -> str:
+    """Say what a graph became, and what it loses."""
+    lost = f"; {UNICODE_MARKS.bad} loses {', '.join(program.lost)}" if program.lost else ""
+    return f"{kernel_words(program.kernels)}, {launch_words(program)}{lost}"
+
+
+def launch_words(program: Program) -> str:
+    """Say how many launches a graph takes."""
+    return count(len(program.launches), "launch").replace("launchs", "launches")
+
+
+def within_words(rows: Sequence[NumberRow]) -> str:
+    """Say how many values lie within their gates."""
+    good = sum(row.within for row in rows)
+    mark = UNICODE_MARKS.good if good == len(rows) else UNICODE_MARKS.bad
+    return f"{mark} {good} of {len(rows)} within {'its gate' if len(rows) == 1 else 'their gates'}"
+
+
+def shape_words(row: NumberRow) -> str:
+    """Say a tensor's type and shape."""
+    return f"{row.dtype.removeprefix('torch.')}[{', '.join(map(str, row.shape))}]"
