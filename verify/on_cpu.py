@@ -17,6 +17,8 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
+from verify import npu_operators
+
 MAKES_MEMORY = (
     "aten::empty_strided", "aten::empty.memory_format", "aten::_local_scalar_dense", "aten::set_.source_Tensor"
 )  # fmt: skip
@@ -97,7 +99,8 @@ def compute(operator: Any, args: Any, kwargs: Any) -> Any:
         return originals[id(one)][1] if id(one) in originals else to_npu(one)
 
     wants_cpu = "device" in kwargs and kwargs["device"] is not None and not _is_npu_device(kwargs["device"])
-    result = operator(*tree.tree_map(give, args), **tree.tree_map(give, kwargs))
+    compute_one = npu_operators.find(operator._schema.name) or operator
+    result = compute_one(*tree.tree_map(give, args), **tree.tree_map(give, kwargs))
     return result if wants_cpu else tree.tree_map(take, result)
 
 
