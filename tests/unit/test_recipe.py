@@ -455,7 +455,7 @@ def test_the_reference_has_every_key_of_every_kind() -> None:
     titles = [line for line in reference.splitlines() if line.startswith("## ")]
     assert titles == [
         "## Top level", "## `[target]`", "## `[[component]]`", "## `[component.base]` of kind `other`",
-        "## `[component.base]` of kind `wheel`", "## `[verify]`",
+        "## `[component.base]` of kind `wheel`", "## `[verify]`", "## `[evidence]`", "## `[[evidence.keep]]`",
     ]  # fmt: skip
     assert "| `commit` | string | required |  |  |" in reference
     assert (

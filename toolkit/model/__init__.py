@@ -11,6 +11,7 @@ from toolkit.model.digests import (
     key_difference,
     make_key,
 )
+from toolkit.model.evidence import NO_EVIDENCE, EvidenceKept, EvidenceWanted, pattern_fault
 from toolkit.model.recipes import (
     Backend,
     Base,
@@ -59,6 +60,7 @@ from toolkit.model.trees import (
 )
 
 __all__ = [
+    "NO_EVIDENCE",
     "AppliedPatch",
     "ApplyStatus",
     "Backend",
@@ -71,6 +73,8 @@ __all__ = [
     "CheckResult",
     "Component",
     "Contract",
+    "EvidenceKept",
+    "EvidenceWanted",
     "FetchedBase",
     "FileChange",
     "Form",
@@ -103,4 +107,5 @@ __all__ = [
     "framed_digest",
     "key_difference",
     "make_key",
+    "pattern_fault",
 ]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from toolkit.model.evidence import NO_EVIDENCE, EvidenceWanted
+
 Backend = Literal["pep517", "setup.py"]
 """How a source tree becomes a wheel: by its build backend, or by upstream's own `setup.py build bdist_wheel`."""
 
@@ -99,6 +101,7 @@ class Recipe:
     checks: tuple[str, ...]
     files: tuple[Path, ...]
     diagnostic: str = ""
+    evidence: EvidenceWanted = NO_EVIDENCE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,9 +16,11 @@ from typing import Any
 import msgspec
 
 from toolkit.errors import RecipeError, UsageError
-from toolkit.model import Base, Component, Contract, Recipe
+from toolkit.model import Base, Component, Contract, EvidenceKept, EvidenceWanted, Recipe
 from toolkit.recipe.tables import (
     ComponentTable,
+    EvidenceTable,
+    KeepTable,
     RecipeTable,
     TargetTable,
     VerifyTable,
@@ -118,6 +120,8 @@ def schema_reference(base_types: Mapping[str, type[Any]]) -> str:
         *((f"`[component.base]` of kind `{kind}`", key_table(base_types[kind])) for kind in sorted(base_types)),
         *((f"`[component.base.{name}]`", key_table(table)) for name, table in _inner_tables(base_types).items()),
         ("`[verify]`", key_table(VerifyTable)),
+        ("`[evidence]`", key_table(EvidenceTable)),
+        ("`[[evidence.keep]]`", key_table(KeepTable)),
     ]
     return "\n\n".join(f"## {title}\n\n{table}" for title, table in sections) + "\n"
 
@@ -263,6 +267,17 @@ def _build_recipe(merged: Mapping[str, Any], layers: Sequence[_Layer], base_type
         checks=table.verify.checks,
         files=tuple(layer.path for layer in layers),
         diagnostic=table.diagnostic,
+        evidence=_build_evidence(table.evidence or EvidenceTable()),
+    )
+
+
+def _build_evidence(table: EvidenceTable) -> EvidenceWanted:
+    return EvidenceWanted(
+        require=table.require,
+        in_all=table.all,
+        forbid=table.forbid,
+        keep=tuple(EvidenceKept(pattern=one.pattern, at_least=one.at_least) for one in table.keep),
+        no_alias_hazard=table.no_alias_hazard,
     )
 
 

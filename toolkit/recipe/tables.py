@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from toolkit.model import pattern_fault
 from toolkit.schema import Fault, FileStem, Place, Platform, PythonTag, Version, did_you_mean, find_faults
 
 RESERVED_ENV = re.compile(
@@ -75,6 +76,30 @@ class VerifyTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ]
 
 
+class KeepTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[evidence.keep]]`: calls that many files must have."""
+
+    pattern: Annotated[str, Meta(description="a regular expression for the names of called operators",
+                                 examples=["cann_ops_transformer|sparse_flash_mla"])]  # fmt: skip
+    at_least: Annotated[int, Meta(ge=1, description="how many files must have such a call", examples=[64])]
+
+
+class EvidenceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[evidence]`: what the generated code of a run must hold."""
+
+    require: Annotated[
+        tuple[str, ...],
+        Meta(description="what there must be in at least one file: `@name` is a decorator, anything else a regular "
+             "expression for the names of called operators", examples=[["@dvm.kernel"]]),
+    ] = ()  # fmt: skip
+    all: Annotated[bool, Meta(description="have each of `require` in every file")] = False
+    forbid: Annotated[
+        tuple[str, ...], Meta(description="what there must be in no file", examples=[["@triton.jit"]])
+    ] = ()  # fmt: skip
+    keep: Annotated[tuple[KeepTable, ...], Meta(description="calls that many files must have")] = ()
+    no_alias_hazard: Annotated[bool, Meta(description="whether any alias hazard that is found is a failure")] = False
+
+
 class RecipeTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole file."""
 
@@ -98,6 +123,9 @@ class RecipeTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Meta(description="variables that the env file sets, besides the toolkit's own"),
     ] = msgspec.field(default_factory=dict)
     verify: VerifyTable
+    evidence: Annotated[
+        EvidenceTable | None, Meta(description="what `toolkit evidence scan --recipe` wants of a run's generated code")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,6 +165,7 @@ def word_faults(raw: Mapping[str, Any], merged: Mapping[str, Any], words: Vocabu
     yield from _component_faults(raw.get("component"), words)
     yield from _diagnosis_faults(raw, merged, words)
     yield from _env_faults(env)
+    yield from _evidence_faults(_table(raw.get("evidence")))
     yield from _repeated(verify.get("checks"), ("verify", "checks"))
     for index, check in _strings(verify.get("checks")):
         if check not in words.checks:
@@ -206,6 +235,14 @@ def _env_faults(env: Mapping[str, object]) -> Iterator[Fault]:
             yield Fault(where=("env", name), what="the toolkit itself sets or clears this variable")
         if isinstance(value, str) and not value.isprintable():
             yield Fault(where=("env", name), what="the value has a line break or another control character")
+
+
+def _evidence_faults(evidence: Mapping[str, object]) -> Iterator[Fault]:
+    keep = [table.get("pattern") if isinstance(table, dict) else None for table in _array(evidence.get("keep"))]
+    for key, patterns in (("require", evidence.get("require")), ("forbid", evidence.get("forbid")), ("keep", keep)):
+        for index, pattern in _strings(patterns):
+            if what := pattern_fault(pattern):
+                yield Fault(where=("evidence", key, index), what=what)
 
 
 def _repeated(values: object, where: Place) -> Iterator[Fault]:

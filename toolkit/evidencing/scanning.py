@@ -1,0 +1,103 @@
+"""`toolkit evidence scan`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolkit.errors import FindingsError, UsageError
+from toolkit.options import common_options, complete_recipe, give, make_console, project_of
+
+if TYPE_CHECKING:
+    from toolkit.answers import Answer
+    from toolkit.model import EvidenceWanted
+
+
+@click.command("scan")
+@click.argument("places", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
+@click.option(
+    "--require", multiple=True, metavar="PATTERN",
+    help="What there must be in at least one file: `@name` is a decorator, anything else a regular expression for the "
+    "names of called operators. May be given again, as all of these.",
+)  # fmt: skip
+@click.option("--all", "in_all", is_flag=True, help="Have what is required in every file.")
+@click.option("--forbid", multiple=True, metavar="PATTERN", help="What there must be in no file.")
+@click.option("--keep", multiple=True, metavar="REGEX", help="Calls that many files must have; goes with --at-least.")
+@click.option(
+    "--at-least", multiple=True, type=click.IntRange(1), metavar="N", help="In how many files, --keep by --keep."
+)
+@click.option("--no-alias-hazard", is_flag=True, help="Fail on any alias hazard, the possible ones too.")
+@click.option(
+    "--recipe", envvar="TOOLKIT_RECIPE", shell_complete=complete_recipe,
+    help="Require what the [evidence] of this recipe says as well.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the JSON document to a file."
+)
+@common_options
+def evidence_scan(places: tuple[Path, ...], recipe: str | None, output: Path | None, **options: Any) -> None:
+    """Say what generated code holds: kernels by backend and type, operators, fallbacks, and alias hazards.
+
+    Each DIR is searched for `output_code.py` (torch_compile_debug) and for the wrappers in an Inductor cache, which are
+    told by what they hold; files may be named too. Nothing of them is executed. The exit code is 23 where a requirement
+    is not met, where a file could not be read, or where there is no generated code.
+
+    \b
+    Example:  toolkit evidence scan torch_compile_debug
+              toolkit evidence scan torch_compile_debug --require '@dvm.kernel' --all --forbid '@triton.jit' \\
+                  --keep 'cann_ops_transformer|sparse_flash_mla' --at-least 64 --no-alias-hazard
+              toolkit evidence scan --recipe dsv4-dvm-release /tmp/torchinductor_me --json
+    """
+    from toolkit import scan
+    from toolkit.evidencing import answers_scanning as answers
+
+    console = make_console(options)
+    wanted = _wanted(recipe, options)
+    scan.require_patterns(wanted)
+    search = scan.find_files(places)
+    reports = [*search.unreadable, *scan.read_files(search.candidates, os.environ)]
+    judged = scan.judge(reports, wanted)
+    outcome = scan.overall(reports, judged)
+    answer = answers.describe_scan(reports, search.repeated, judged, outcome, verbose=bool(options["verbose"]))
+    if output is not None:
+        _write(output, answer)
+    give(console, answer)
+    if outcome != "passed":
+        if options["as_json"]:  # The document is the report; a second one would spoil it.
+            raise click.exceptions.Exit(FindingsError.exit_code)
+        raise FindingsError(answers.describe_outcome(reports, judged, outcome), hint=answers.hint_of(reports, judged))
+
+
+def _wanted(recipe: str | None, options: dict[str, Any]) -> EvidenceWanted:
+    """Join what the command line and a recipe want."""
+    from toolkit.model import NO_EVIDENCE, EvidenceKept, EvidenceWanted
+
+    keep, at_least = options["keep"], options["at_least"]
+    if len(keep) != len(at_least):
+        raise UsageError(
+            f"--keep is given {len(keep)} times, --at-least {len(at_least)} times",
+            hint="write a pair for each: --keep REGEX --at-least N",
+        )
+    said = NO_EVIDENCE
+    if recipe is not None:
+        from toolkit import plan
+
+        said = plan.read_recipe(project_of(options), recipe).evidence
+    return EvidenceWanted(
+        require=tuple(dict.fromkeys((*said.require, *options["require"]))),
+        in_all=said.in_all or options["in_all"],
+        forbid=tuple(dict.fromkeys((*said.forbid, *options["forbid"]))),
+        keep=(*said.keep, *(EvidenceKept(pattern=p, at_least=n) for p, n in zip(keep, at_least, strict=True))),
+        no_alias_hazard=said.no_alias_hazard or options["no_alias_hazard"],
+    )
+
+
+def _write(output: Path, answer: Answer) -> None:
+    import json
+
+    from toolkit.files import write_output
+
+    write_output(output, json.dumps(answer.document, indent=1) + "\n")

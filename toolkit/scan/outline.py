@@ -1,0 +1,224 @@
+"""A generated file as lines, one for each statement, with the long strings taken out.
+
+`outline_of` does it by the line where all of a file is of the known form, which it makes sure of: each line must be a
+statement by itself, what stands over several lines must be a string or a call that is known, and the blocks must fit.
+Whatever is not of that form is parsed whole by `ast`, which takes ten times as long and gives the same lines.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from toolkit.scan.lines import Facts, equal_digits, look_up
+from toolkit.scan.trees import parse
+
+OPENING = re.compile(
+    r"(?:\w+ = async_compile\.\w+\((?:(?:'[^'\\\n]*'|\[(?:'[^'\\\n]*'(?:, )?)*\]), )?|(?:\w+ = )\(?)?(r?)", re.ASCII
+)
+"""What may stand before the quotes of a string that goes over several lines."""
+
+KERNEL_INFO = re.compile(
+    r"\n    k\.set_kernel_info\(\n {8}'[^'\\\n]*',(?:  # \w+)?\n {8}'[^'\\\n]*',(?:  # \w+)?\n    \)\n"
+)
+KERNEL_INFO_LINES = "\n    pass\n\n\n\n"
+
+MOST_WHOLE = 2 << 20
+"""How many characters are parsed whole: `ast` takes some hundred bytes for each."""
+
+MOST_SHAPES = 10_000
+
+UNUSUAL = ("\t", "\f", "\v", "\r", "\0", "\\\n")
+"""What generated code does not have: odd white space, lines that go on."""
+
+OTHER_BASES = ("0b", "0B", "0o", "0O")
+"""How numbers begin whose digits are not all the same to Python."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outline:
+    """A file's statements: their text with indentation, what each says, and the number of its line in the file.
+
+    `strings` are the long strings that were taken out, each with the index of the line that it stands in.
+    """
+
+    lines: Sequence[str]
+    facts: Sequence[Facts]
+    numbers: Sequence[int]
+    strings: Sequence[tuple[int, str]]
+
+
+class _UnusualError(Exception):
+    """A file is not of the known form."""
+
+
+_SHAPES: set[str] = set()
+
+
+def outline_of(text: str) -> Outline:
+    """Return a file's outline; raise SyntaxError where it is not Python."""
+    try:
+        return _by_lines(text)
+    except (_UnusualError, SyntaxError):
+        if len(text) > MOST_WHOLE:
+            raise SyntaxError(f"not of the form of generated code, and too long to be parsed: {len(text)}") from None
+        return outline_by_parsing(text)
+
+
+# --- by the line -------------------------------------------------------------------------------------------------
+
+
+def _by_lines(text: str) -> Outline:
+    outer, strings, cuts = _take_strings(text)
+    if any(sign in outer for sign in UNUSUAL) or _has_other_bases(outer):
+        raise _UnusualError
+    lines = KERNEL_INFO.sub(KERNEL_INFO_LINES, outer).split("\n")
+    found = [look_up(line) for line in equal_digits("\n".join(lines)).split("\n")]
+    _require_blocks([line.shape for line in found])
+    return Outline(
+        lines=lines, facts=[line.facts for line in found], numbers=_numbers(len(lines), cuts), strings=strings
+    )
+
+
+def _has_other_bases(text: str) -> bool:
+    return any(sign in text for sign in OTHER_BASES) and re.search(r"\b0[bBoO]", text) is not None
+
+
+def _take_strings(text: str) -> tuple[str, list[tuple[int, str]], list[tuple[int, int]]]:
+    """Take the strings in triple quotes out; return the rest, the strings, and after which line how many are gone."""
+    pieces: list[str] = []
+    strings: list[tuple[int, str]] = []
+    cuts: list[tuple[int, int]] = []
+    place = line = 0
+    for start in _quotes(text):
+        if start < place:  # in the string before
+            continue
+        known = OPENING.fullmatch(text, max(place, text.rfind("\n", 0, start) + 1), start)
+        quotes = text[start : start + 3]
+        end = text.find(quotes, start + 3)
+        content = text[start + 3 : end]
+        if known is None or end < 0 or content.endswith("\\") or text.startswith(quotes[0], end + 3):
+            raise _UnusualError
+        if "\\" in content:
+            content = _value_of(f"{known[1]}{quotes}{content}{quotes}")
+        before = text[place : start - len(known[1])]
+        pieces += [before, '""']
+        line += before.count("\n")
+        strings.append((line, content))
+        cuts.append((line, text.count("\n", start, end)))
+        place = end + 3
+    pieces.append(text[place:])
+    return "".join(pieces), strings, cuts
+
+
+def _quotes(text: str) -> list[int]:
+    """List the places of triple quotes."""
+    places = []
+    for quotes in ('"""', "'''"):
+        place = text.find(quotes)
+        while place >= 0:
+            places.append(place)
+            place = text.find(quotes, place + 3)
+    return sorted(places)
+
+
+def _value_of(literal: str) -> str:
+    value = ast.literal_eval(parse(literal).body[0].value)  # type: ignore[attr-defined]
+    if not isinstance(value, str):
+        raise _UnusualError
+    return value
+
+
+def _require_blocks(shapes: list[str]) -> None:
+    """Raise SyntaxError where the blocks do not fit; runs of simple statements count as one."""
+    skeleton = "\n".join(shape for shape, _ in groupby(shapes) if shape)
+    if skeleton not in _SHAPES:
+        parse(skeleton)
+        if len(_SHAPES) >= MOST_SHAPES:
+            _SHAPES.clear()
+        _SHAPES.add(skeleton)
+
+
+def _numbers(count: int, cuts: list[tuple[int, int]]) -> Sequence[int]:
+    """Return the number in the file of each line that is left."""
+    if not cuts:
+        return range(1, count + 1)
+    numbers: list[int] = []
+    gone = 1
+    for line, lines in cuts:
+        numbers.extend(range(len(numbers) + gone, line + 1 + gone))
+        gone += lines
+    numbers.extend(range(len(numbers) + gone, count + gone))
+    return numbers
+
+
+# --- whole -------------------------------------------------------------------------------------------------------
+
+
+def outline_by_parsing(text: str) -> Outline:
+    """Return a file's outline by parsing it whole; raise SyntaxError where it is not Python."""
+    writer = _Writer()
+    try:
+        writer.write(parse(text).body, depth=0)
+    except RecursionError as fault:
+        raise SyntaxError("too deeply nested") from fault
+    return Outline(lines=writer.lines, facts=writer.facts, numbers=writer.numbers, strings=writer.strings)
+
+
+class _Writer:
+    """Writes parsed statements as the lines that generated code has."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.facts: list[Facts] = []
+        self.numbers: list[int] = []
+        self.strings: list[tuple[int, str]] = []
+
+    def write(self, body: Sequence[ast.stmt], *, depth: int) -> None:
+        for statement in body:
+            self._statement(statement, depth)
+
+    def _statement(self, statement: ast.stmt, depth: int) -> None:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for decorator in statement.decorator_list:
+                self._line(f"@{ast.unparse(decorator)}", decorator.lineno, depth)
+            self._line(_header(statement), statement.lineno, depth)
+            self.write(statement.body, depth=depth + 1)
+            return
+        blocks = [block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, None))]
+        blocks += [inner.body for name in ("handlers", "cases") for inner in getattr(statement, name, ())]
+        if not blocks:
+            self._line(ast.unparse(self._without_strings(statement)), statement.lineno, depth)
+            return
+        for expression in _heads(statement):
+            self._line(ast.unparse(self._without_strings(expression)), expression.lineno, depth)
+        for block in blocks:
+            self.write(block, depth=depth + 1)
+
+    def _line(self, text: str, number: int, depth: int) -> None:
+        line = "    " * depth + text
+        self.facts.append(look_up(equal_digits(line)).facts)
+        self.lines.append(line)
+        self.numbers.append(number)
+
+    def _without_strings(self, node: ast.AST) -> ast.AST:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Constant) and isinstance(inner.value, str) and "\n" in inner.value:
+                self.strings.append((len(self.lines), inner.value))
+                inner.value = ""
+        return node
+
+
+def _header(statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
+    if isinstance(statement, ast.ClassDef):
+        return f"class {statement.name}:"
+    return f"def {statement.name}({', '.join(one.arg for one in statement.args.args)}):"
+
+
+def _heads(statement: ast.stmt) -> list[ast.expr]:
+    """List the expressions in the head of a statement that has blocks."""
+    heads = [value for _, value in ast.iter_fields(statement) if isinstance(value, ast.expr)]
+    return heads + [item.context_expr for item in getattr(statement, "items", ())]

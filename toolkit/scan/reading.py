@@ -1,0 +1,155 @@
+"""One file: told apart by what it holds, read without being executed, and counted."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterable
+
+from toolkit.scan.hazards import find_hazards
+from toolkit.scan.kernels import FALLBACK, Kernel, find_kernels
+from toolkit.scan.lines import EXTERN, operator_of, words_of
+from toolkit.scan.outline import Outline, outline_of
+from toolkit.scan.values import FileReport, UnreadableError
+
+MOST_BYTES = 64 << 20
+"""How large a file is read: the largest generated ones have a few megabytes."""
+
+DEBUG_NAME = "output_code.py"
+"""What `torch_compile_debug` calls the generated code of a graph."""
+
+WRAPPER = re.compile(
+    r"^(async_compile = |from torch\._inductor\.hooks import run_intermediate_hooks$|cpp_wrapper_src = )", re.MULTILINE
+)
+"""What the head of every wrapper has."""
+
+KERNEL = re.compile(
+    r"^@(dvm\.kernel|triton\.jit|triton_heuristics\.|npu_triton_heuristics\.|pl\.|pallas\.)", re.MULTILINE
+)
+
+HEAD = 1 << 16
+"""How much of a file is looked at to tell whether it is a wrapper."""
+
+BUILT_IN = frozenset({
+    "aten", "prims", "prim", "inductor", "higher_order", "c10d", "c10d_functional", "_c10d_functional",
+    "_c10d_functional_autograd", "symm_mem", "rngprims", "debugprims", "profiler", "quantized", "_quantized",
+    "quantized_decomposed", "onednn", "mkldnn", "mkl", "sparse", "fsdp",
+})  # fmt: skip
+"""Namespaces of operators that torch brings itself; all others are custom."""
+
+
+def read_file(path: str, *, is_named: bool) -> FileReport:
+    """Look into a file; `is_named` says that the user, or its name, has it as generated code.
+
+    A file that is none of that, and holds none, is "other"; one that cannot be read is told as such.
+    """
+    try:
+        text = _text(_bytes(path))
+    except UnreadableError as fault:
+        return FileReport(path=path, state="unreadable", why=str(fault))
+    is_wrapper = WRAPPER.search(text, 0, HEAD) is not None
+    if not is_wrapper and KERNEL.search(text) is None:
+        if is_named:
+            return FileReport(path=path, state="unreadable", why=_foreign(text))
+        return FileReport(path=path, state="other")
+    try:
+        return _count(path, outline_of(text), is_wrapper=is_wrapper)
+    except SyntaxError as fault:
+        return FileReport(path=path, state="unreadable", why=describe_syntax_error(fault))
+
+
+def describe_syntax_error(fault: SyntaxError) -> str:
+    """Say in a line what is wrong with a file that is not Python, or not to its end."""
+    place = f" in line {fault.lineno}" if fault.lineno else ""
+    return f"not Python{place}: {fault.msg}"
+
+
+# --- bytes -------------------------------------------------------------------------------------------------------
+
+
+def _bytes(path: str) -> bytes:
+    """Read a plain file that is not too large; a pipe is never waited for."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as fault:
+        raise UnreadableError(fault.strerror or str(fault)) from fault
+    with open(descriptor, "rb") as stream:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise UnreadableError("not a plain file")
+        if found.st_size > MOST_BYTES:
+            raise UnreadableError(
+                f"too large: {found.st_size / 1e6:.0f} MB, at most {MOST_BYTES / 1e6:.0f} MB are read"
+            )
+        try:
+            return stream.read(MOST_BYTES + 1)
+        except OSError as fault:
+            raise UnreadableError(fault.strerror or str(fault)) from fault
+
+
+def _text(raw: bytes) -> str:
+    if not raw:
+        raise UnreadableError("empty")
+    if b"\0" in raw:
+        raise UnreadableError("not text: it has NUL bytes")
+    try:
+        return raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as fault:
+        raise UnreadableError(f"not UTF-8 from byte {fault.start} on") from fault
+
+
+def _foreign(text: str) -> str:
+    """Say what a file is that should be generated code and has none of its signs."""
+    if not text.strip():
+        return "empty"
+    try:
+        outline_of(text)
+    except SyntaxError as fault:
+        return describe_syntax_error(fault)
+    return "not code that Inductor has generated: no `async_compile`, no kernel"
+
+
+# --- counts ------------------------------------------------------------------------------------------------------
+
+
+def _count(path: str, outline: Outline, *, is_wrapper: bool) -> FileReport:
+    kernels, decorators = find_kernels(outline)
+    custom, extern = _calls(outline)
+    hazards, doubts = find_hazards(outline, kernels)
+    return FileReport(
+        path=path,
+        state="wrapper" if is_wrapper else "kernels",
+        kernels=_tally(kernel.backend for kernel in kernels),
+        types=_tally(kernel.type for kernel in kernels if kernel.backend == "dvm"),
+        decorators=_tally(decorators),
+        custom=custom,
+        extern=extern,
+        fallbacks=_tally(kernel.name for kernel in _fallbacks(kernels)),
+        hazards=hazards,
+        doubts=doubts,
+    )
+
+
+def _fallbacks(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
+    return (kernel for kernel in kernels if kernel.backend == FALLBACK)
+
+
+def _calls(outline: Outline) -> tuple[dict[str, int], dict[str, int]]:
+    """Count the calls of custom operators, and of all others that are called in a kernel's stead."""
+    custom: Counter[str] = Counter()
+    extern: Counter[str] = Counter()
+    for line, facts in zip(outline.lines, outline.facts, strict=True):
+        if facts.calls:
+            words = words_of(line)
+            for call in facts.calls:
+                names = words[call.word : call.word + call.words]
+                whole = operator_of(names) or names
+                chosen = extern if names[0] == EXTERN or whole[2] in BUILT_IN else custom
+                chosen[".".join(whole)] += 1
+    return dict(custom), dict(extern)
+
+
+def _tally(names: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(names))
