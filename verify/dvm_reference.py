@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from verify.reference import operations
-from verify.reference.evaluate import bind, bind_inputs, compute, evaluate, read_input, write_output
+from verify.reference.evaluate import bind, bind_inputs, compute, evaluate, read_memory, write_output
 from verify.reference.program import Builder, Program
 
 bool_, float16, bfloat16, float32, int32, int64 = "bool", "float16", "bfloat16", "float32", "int32", "int64"
@@ -65,7 +65,7 @@ def compute_outputs(program: Program, inputs: Sequence[Any]) -> Any:
     """Return what a kernel computes of a launch's inputs: its output, or a tuple where there are several."""
     torch = importlib.import_module("torch")
     arguments = bind_inputs(program, inputs)
-    values = compute(program.instructions, read=lambda one: read_input(one, arguments[one.number]))
+    values = compute(program.instructions, read=lambda one: read_memory(one, arguments[one.number]))
     outputs = []
     for store in program.stores:
         value = values[store.operands[0].number]

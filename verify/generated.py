@@ -64,7 +64,7 @@ def run_generated(
     """
     torch = importlib.import_module("torch")
     torch._dynamo.reset()
-    given = [_give(one) for one in inputs]
+    given = _give(inputs)
     kernels: list[Kernel] = []
     with host.generated_code() as sources, on_cpu.folded_constants(), _by_reference(kernels, hazards):
         found = torch.compile(function, fullgraph=True, dynamic=dynamic)(*given)
@@ -80,10 +80,10 @@ def run_generated(
     )
 
 
-def _give(one: Any) -> Any:
-    if not hasattr(one, "untyped_storage"):
-        return one
-    return on_cpu.to_npu(one).requires_grad_(one.requires_grad)
+def _give(inputs: Sequence[Any]) -> list[Any]:
+    tensors = [one for one in inputs if hasattr(one, "untyped_storage")]
+    made = iter(on_cpu.to_npu_together(tensors))
+    return [next(made).requires_grad_(one.requires_grad) if hasattr(one, "untyped_storage") else one for one in inputs]
 
 
 def _take(one: Any) -> Any:
@@ -97,9 +97,16 @@ def _differentiate(results: Sequence[Any], given: Sequence[Any], tangents: Seque
     if not wanted or not sources:
         return [None] * len(given)
     seeds = [torch.ones(one.shape, dtype=one.dtype) for one in sources] if tangents is None else tangents
-    found = torch.autograd.grad(sources, wanted, [on_cpu.to_npu(one) for one in seeds], allow_unused=True)
+    # Strides other than the output's would be changed on the way to the backward code, by operators on npu tensors.
+    given_seeds = [on_cpu.to_npu(_lay_out_as(one, source)) for one, source in zip(seeds, sources, strict=True)]
+    found = torch.autograd.grad(sources, wanted, given_seeds, allow_unused=True)
     by_input = dict(zip(map(id, wanted), found, strict=True))
     return [by_input.get(id(one)) for one in given]
+
+
+def _lay_out_as(one: Any, other: Any) -> Any:
+    torch = importlib.import_module("torch")
+    return torch.empty_strided(other.size(), other.stride(), dtype=one.dtype).copy_(one)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,8 @@
 
 On the sysroot an npu tensor lies in memory that the CPU can read, but every operator on it does nothing. Here each is
 done by torch's CPU kernel on the same memory, in place where it is in place; operators that only make views or memory
-are torch_npu's own. An operator that has no CPU kernel is an error that names it.
+are torch_npu's own. An operator that has no CPU kernel is an UnknownOperatorError that names it, and one that mixes
+tensors of both devices is an error as it is on a machine with an NPU.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from verify import npu_operators
@@ -22,6 +23,17 @@ from verify import npu_operators
 MAKES_MEMORY = (
     "aten::empty_strided", "aten::empty.memory_format", "aten::_local_scalar_dense", "aten::set_.source_Tensor"
 )  # fmt: skip
+
+TAKES_BOTH = ("aten::copy_", "aten::_to_copy", "aten::index", "aten::index_put", "aten::index_put_", "aten::set_")
+"""Operators that may get tensors of the CPU beside those of the npu."""
+
+
+class UnknownOperatorError(NotImplementedError):
+    """An operator on npu tensors has no kernel on the CPU, and is not among `verify.npu_operators`."""
+
+
+class MixedDevicesError(RuntimeError):
+    """An operator got tensors of the CPU beside those of the npu, as no NPU takes them."""
 
 
 def share(tensor: Any) -> Any:
@@ -40,7 +52,27 @@ def to_npu(tensor: Any) -> Any:
     """Return an npu tensor with a CPU tensor's values and strides."""
     torch = importlib.import_module("torch")
     made = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="npu")
-    share(made).copy_(tensor.detach())
+    # By memory, not by element: one of an expanded tensor is written to once.
+    held = made.untyped_storage().nbytes() // made.element_size()
+    share(made).as_strided((held,), (1,), 0).copy_(tensor.detach().as_strided((held,), (1,)))
+    return made
+
+
+def to_npu_together(tensors: Sequence[Any]) -> list[Any]:
+    """Return npu tensors with CPU tensors' values, strides and offsets, over shared memory where those share it."""
+    torch = importlib.import_module("torch")
+    memories: dict[int, Any] = {}
+    wholes: dict[tuple[int, Any], Any] = {}
+    made = []
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        place, typed = storage.data_ptr(), (storage.data_ptr(), tensor.dtype)
+        if place not in memories:
+            memories[place] = to_npu(torch.empty(0, dtype=torch.uint8).set_(storage)).untyped_storage()
+        if typed not in wholes:
+            held = storage.nbytes() // tensor.element_size()
+            wholes[typed] = torch.empty(0, dtype=tensor.dtype, device="npu").set_(memories[place], 0, (held,), (1,))
+        made.append(wholes[typed].as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()))
     return made
 
 
@@ -84,6 +116,7 @@ def compute(operator: Any, args: Any, kwargs: Any) -> Any:
     tree = importlib.import_module("torch.utils._pytree")
     if not _is_for_npu(tree.tree_leaves((args, kwargs))) or _is_own(operator, kwargs):
         return operator(*args, **kwargs)
+    _refuse_mixed(operator, tree.tree_leaves((args, kwargs)))
     originals: dict[int, tuple[Any, Any]] = {}
 
     def give(one: Any) -> Any:
@@ -100,8 +133,18 @@ def compute(operator: Any, args: Any, kwargs: Any) -> Any:
 
     wants_cpu = "device" in kwargs and kwargs["device"] is not None and not _is_npu_device(kwargs["device"])
     compute_one = npu_operators.find(operator._schema.name) or operator
-    result = compute_one(*tree.tree_map(give, args), **tree.tree_map(give, kwargs))
+    try:
+        result = compute_one(*tree.tree_map(give, args), **tree.tree_map(give, kwargs))
+    except NotImplementedError as fault:
+        raise UnknownOperatorError(f"{operator} on npu tensors: torch has no kernel of it for the CPU") from fault
     return result if wants_cpu else tree.tree_map(take, result)
+
+
+def _refuse_mixed(operator: Any, leaves: Sequence[Any]) -> None:
+    if operator._schema.name in TAKES_BOTH or not any(map(_is_npu, leaves)):
+        return
+    if any(hasattr(one, "untyped_storage") and one.device.type == "cpu" and one.dim() > 0 for one in leaves):
+        raise MixedDevicesError(f"{operator} got tensors of the CPU and of the npu, expected one device")
 
 
 def _is_for_npu(leaves: Any) -> bool:

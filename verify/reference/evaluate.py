@@ -8,8 +8,10 @@
 This evaluates a kernel as its program reads: all inputs are read, then all outputs are written. What the real kernel
 may do to its inputs before it reads them is in `verify.reference.stages`.
 
-A kernel knows of memory, not of tensors: a `load` reads it and a `store` writes it without gaps, whatever strides the
-tensor has that a launch passes, and a `view_load` reads it by the strides that stand in the program.
+A kernel knows of memory, not of tensors. The real runtime gives `run` a gapless copy of a tensor with other strides,
+for its loads, and copies a gapless result back into such an output; a kernel that is called with its inputs only gets
+their memory as it is. A `view_load` reads memory by the strides that stand in the program. Observed on 2.13.0, from
+where the launched kernels load and store.
 """
 
 from __future__ import annotations
@@ -89,25 +91,30 @@ def compute_one(one: Instruction, values: Mapping[int, Any]) -> Any:
 
 
 def read_input(one: Instruction, argument: Any) -> Any:
-    """Return a copy of what a load reads: gapless memory for `load`, by the program's strides for `view_load`."""
-    if one.operation == "scalar":
-        return argument
-    shape = tuple(argument.shape)
-    strides = _gapless(shape) if one.operation == "load" else _real_strides(one.operands[1], argument)
-    return _memory(one, argument, shape, strides).clone()
+    """Return a copy of what a load reads: the tensor for `load`, memory by the program's strides for `view_load`."""
+    if one.operation == "view_load":
+        return _memory(one, argument, _real_strides(one.operands[1], argument)).clone()
+    return argument if one.operation == "scalar" else argument.clone()
+
+
+def read_memory(one: Instruction, argument: Any) -> Any:
+    """Return a copy of what a load reads where nothing makes its tensor gapless: memory without gaps."""
+    if one.operation == "load":
+        return _memory(one, argument, _gapless(tuple(argument.shape))).clone()
+    return read_input(one, argument)
 
 
 def write_output(store: Instruction, value: Any, argument: Any) -> None:
-    """Write a value into an output's memory, without gaps and converted to its element type."""
+    """Write a value into an output, converted to its element type."""
     if value.shape != argument.shape:
         raise LaunchError(
             f"{store} was given an output of shape {list(argument.shape)}, its value's shape is {list(value.shape)}"
         )
-    converted = value.to(operations.element_type(store.dtype))
-    _memory(store, argument, tuple(value.shape), _gapless(tuple(value.shape))).copy_(converted)
+    argument.copy_(value.to(operations.element_type(store.dtype)))
 
 
-def _memory(one: Instruction, argument: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+def _memory(one: Instruction, argument: Any, strides: Sequence[int]) -> Any:
+    shape = tuple(argument.shape)
     last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) if 0 not in shape else -1
     held = argument.untyped_storage().nbytes() // argument.element_size() - argument.storage_offset()
     if last >= held:

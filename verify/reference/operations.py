@@ -12,6 +12,7 @@ integer by truncation; one that does not fit has no value that is defined.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import math
 from collections.abc import Callable, Sequence
@@ -73,7 +74,7 @@ def _pow(instruction: Instruction, operands: Sequence[Any]) -> Any:
     torch = _torch()
     base, exponent = operands
     if isinstance(base, torch.Tensor) and not isinstance(exponent, torch.Tensor):
-        rounded = float(torch.tensor(float(exponent), dtype=torch.float32))
+        rounded = ctypes.c_float(exponent).value  # FP32 holds it, whatever the operand's type
         if rounded.is_integer():
             return _whole_power(base, int(rounded))
     elif not isinstance(base, torch.Tensor) and base > 0:
