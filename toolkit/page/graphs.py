@@ -11,7 +11,7 @@ from toolkit.page.kernels import by_graph
 from toolkit.page.values import SIDES, Account, GraphEvidence, KeptFile, Program, grouped
 from toolkit.page.words import count, program_words
 
-BUDGET = 800_000
+BUDGET = 600_000
 """Characters of HTML that the code of all graphs may take: what is beyond it is only named."""
 
 NONE_KEPT = "No generated code is kept: the checks leave none, or the overlay's logs were removed."

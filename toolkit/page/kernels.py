@@ -39,7 +39,8 @@ def _cells(sides: Mapping[Side, Program]) -> Iterator[str]:
     for side in SIDES:
         yield str(len(sides[side].launches)) if side in sides else NONE
     both = len(sides) == len(SIDES)
-    yield f"{len(sides['overlay'].launches) - len(sides['base'].launches):+d}" if both else NONE
+    more = len(sides["overlay"].launches) - len(sides["base"].launches) if both else 0
+    yield NONE if not both else f"{more:+d}" if more else "0"
 
 
 def _lost(program: Program) -> str:

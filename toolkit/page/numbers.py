@@ -22,7 +22,13 @@ from toolkit.page.words import count, figure, shape_words, within_words
 
 NONE_RECORDED = "No check of this proof has recorded numbers."
 LAST_BUCKET = "nonfinite"
+BUDGET = 350_000
+"""Characters of HTML that the values of all graphs may take, beside the plots."""
+
 GAP = "…"
+PLOT_NOTE = """\
+The plots are logarithmic, with 0 and what is not finite (∞) set apart. Beneath each name stands how many of its values
+are within their gates."""
 
 
 def render_numbers(account: Account) -> str:
@@ -39,11 +45,20 @@ def _body(account: Account) -> Iterator[str]:
             '<p class="soft">Computed on the CPU by a reference interpreter of the recorded kernels, each operation in '
             "its own type and rounding: the values of an NPU are not shown.</p>"
         )
+    yield tag("p", PLOT_NOTE, class_="soft")
     yield shape_definitions()
+    room = BUDGET
     for check, rows in grouped(account.numbers, lambda row: row.check):
         yield f"<h3>{text(check)}</h3>"
         yield from _plots(rows)
-        yield from (_graph(graph, own) for graph, own in grouped(rows, lambda row: row.graph))
+        for graph, own in grouped(rows, lambda row: row.graph):
+            written = _graph(graph, own)
+            room -= len(written)
+            yield written if room > 0 else _named_only(graph, own)
+
+
+def _named_only(graph: str, rows: Sequence[NumberRow]) -> str:
+    return f"<p><b>{text(graph)}</b>: {count(len(rows), 'value')} more, left out here; see proof.json</p>"
 
 
 def _plots(rows: Sequence[NumberRow]) -> Iterator[str]:
@@ -51,13 +66,13 @@ def _plots(rows: Sequence[NumberRow]) -> Iterator[str]:
     for reference, own in grouped(rows, lambda row: row.reference):
         axis = axis_of(row.maximum_absolute_error for row in own)
         strips = [(graph, _worst(some), some) for graph, some in grouped(own, lambda row: row.graph)]
-        caption = f"Largest absolute error of each graph against {reference}, logarithmic"
+        caption = f"Largest absolute error of each graph against {reference}"
         yield _figure(caption, strips, axis)
 
 
 def _figure(caption: str, strips: Sequence[tuple[str, list[Point], Sequence[NumberRow]]], axis: Axis) -> str:
     lines = [
-        f'<div class="row"><div class="name">{text(name)}<small>{_verdicts(rows)}</small></div>'
+        f'<div class="row"><div class="name">{text(name)}<small>{_verdicts(rows, in_full=False)}</small></div>'
         f"{error_strip(points, axis)}</div>"
         for name, points, rows in strips
     ]
@@ -68,13 +83,14 @@ def _figure(caption: str, strips: Sequence[tuple[str, list[Point], Sequence[Numb
     )
 
 
-def _verdicts(rows: Sequence[NumberRow]) -> str:
+def _verdicts(rows: Sequence[NumberRow], *, in_full: bool = True) -> str:
     """Say for each side how many values are within their gates."""
     told = []
     for side in SIDES:
         if own := [row for row in rows if row.side == side]:
             tone = "good" if all(row.within for row in own) else "bad"
-            told.append(tag("span", text(f"{side}: {within_words(own)}"), class_=tone))
+            words = within_words(own) if in_full else within_words(own).partition(" within")[0]
+            told.append(tag("span", text(f"{side}: {words}"), class_=tone))
     return " ".join(told)
 
 

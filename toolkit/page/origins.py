@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from toolkit.page.html import code, details, facts, section, tag, text
+from toolkit.page.html import block, code, details, facts, section, tag, text
 from toolkit.page.values import Account, ComponentAccount, PatchAccount
 from toolkit.page.words import count, result_words, tone_of
 
 DIFF_LIMIT = 60_000
+INDENT = "    "
 TONES = {"+": "ins", "-": "del", "@": "hunk"}
 
 
@@ -63,7 +65,7 @@ def _inside(patch: PatchAccount) -> Iterator[str]:
     if patch.remark:
         yield tag("p", text(patch.remark), class_="notice")
     if patch.reason:
-        yield tag("div", text(patch.reason), class_="reason")
+        yield tag("div", "\n".join(_paragraphs(patch.reason)), class_="reason")
     yield facts(
         [
             ("upstream", text(patch.upstream_status)),
@@ -74,6 +76,18 @@ def _inside(patch: PatchAccount) -> Iterator[str]:
     )
     if patch.diff:
         yield render_diff(patch.diff)
+
+
+def _paragraphs(message: str) -> Iterator[str]:
+    """Write a message as paragraphs that fit any width; what is indented is laid out as it is."""
+    for paragraph in re.split(r"\n[ \t]*\n", message.strip("\n")):
+        lines = paragraph.splitlines()
+        if all(line.startswith(INDENT) for line in lines):
+            yield block("\n".join(line.removeprefix(INDENT) for line in lines))
+        elif any(line.startswith((INDENT, "* ", "- ")) for line in lines):
+            yield tag("p", text(paragraph), class_="laid-out")
+        else:
+            yield tag("p", text(" ".join(paragraph.split())))
 
 
 def render_diff(diff: str) -> str:

@@ -11,21 +11,25 @@ from dataclasses import dataclass
 
 from toolkit.model import Side
 from toolkit.page.html import text
+from toolkit.page.values import SIDES
 from toolkit.page.words import figure, power_of_ten
 
 MODES = ("recorded", "separate", "worst case", "eager")
 SHAPES = {
-    "recorded": '<circle r="4.5"/>',
-    "separate": '<rect x="-4" y="-4" width="8" height="8"/>',
-    "worst case": '<path d="M0-5L5 4H-5Z"/>',
-    "eager": '<path d="M0-5.5L5.5 0L0 5.5L-5.5 0Z"/>',
+    "recorded": '<circle r="3.75"/>',
+    "separate": '<rect x="-3.25" y="-3.25" width="6.5" height="6.5"/>',
+    "worst case": '<path d="M0-4.25L4.25 3.25H-4.25Z"/>',
+    "eager": '<path d="M0-4.5L4.5 0L0 4.5L-4.5 0Z"/>',
 }
 OTHER_SHAPE = '<path d="M-4-4L4 4M-4 4L4-4"/>'
 
-ZERO, FIRST, LAST, ENDLESS = 5.0, 14.0, 86.0, 95.0
+ZERO, FIRST, LAST, ENDLESS = 4.0, 13.0, 87.0, 96.0
 """Where on an error axis, in percent: no error at all, the first and the last power of ten, and what is not finite."""
 
-LANE = 14
+LANE = 15
+AROUND = 1.5
+"""How much larger the base's shapes are, so that they show around the overlay's where both have one place."""
+
 BAR = 8
 MOST_LABELS = 6
 
@@ -72,7 +76,10 @@ def axis_of(errors: Iterable[float | None]) -> Axis:
 def shape_definitions() -> str:
     """Return the shapes that the strips refer to; once a page."""
     named = [*((_shape_id(mode), shape) for mode, shape in SHAPES.items()), ("shape-other", OTHER_SHAPE)]
-    inner = "".join(f'<g id="{name}">{shape}</g>' for name, shape in named)
+    inner = "".join(
+        f'<g id="{name}">{shape}</g><g id="{name}-base" transform="scale({AROUND})">{shape}</g>'
+        for name, shape in named
+    )
     return f'<svg class="defs" width="0" height="0" aria-hidden="true"><defs>{inner}</defs></svg>'
 
 
@@ -80,7 +87,7 @@ def legend(points: Iterable[Point]) -> str:
     """Return what the shapes of some points mean."""
     given = list(points)
     modes = _ordered_modes(given)
-    entries = [(_legend_mark("shape-recorded", side), side) for side in ("base", "overlay")]
+    entries = [(_legend_mark(_shape_id("recorded", side), side), side) for side in SIDES]
     entries += [(_legend_mark(_shape_id(mode), "mode"), mode) for mode in modes]
     return '<p class="legend">' + " ".join(f"<span>{mark} {text(name)}</span>" for mark, name in entries) + "</p>"
 
@@ -91,7 +98,7 @@ def error_strip(points: Sequence[Point], axis: Axis) -> str:
     height = LANE * max(len(modes), 1) + 6
     said = "; ".join(f"{point.side}, {point.mode}: {figure(point.error)}" for point in points)
     marks = "".join(
-        f'<use href="#{_shape_id(point.mode)}" class="{point.side}" x="{axis.place(point.error):.2f}%" '
+        f'<use href="#{_shape_id(point.mode, point.side)}" class="{point.side}" x="{axis.place(point.error):.2f}%" '
         f'y="{3 + LANE // 2 + LANE * modes.index(point.mode)}">'
         f"<title>{text(f'{point.side}, {point.mode}: {figure(point.error)}')}</title></use>"
         for point in sorted(points, key=lambda point: point.side != "base")
@@ -104,7 +111,7 @@ def error_strip(points: Sequence[Point], axis: Axis) -> str:
 
 def error_axis(axis: Axis) -> str:
     """Return the labels beneath the strips."""
-    named = [(ZERO, "0"), *((axis.place(10.0**tick), power_of_ten(tick)) for tick in axis.ticks), (ENDLESS, "∞, NaN")]
+    named = [(ZERO, "0"), *((axis.place(10.0**tick), power_of_ten(tick)) for tick in axis.ticks), (ENDLESS, "∞")]
     labels = "".join(f'<text x="{place:.2f}%" y="12">{name}</text>' for place, name in named)
     return f'<svg class="axis" width="100%" height="16" aria-hidden="true">{labels}</svg>'
 
@@ -142,12 +149,13 @@ def _ordered_modes(points: Iterable[Point]) -> list[str]:
     return [*(mode for mode in MODES if mode in given), *(mode for mode in given if mode not in MODES)]
 
 
-def _shape_id(mode: str) -> str:
-    return f"shape-{mode.replace(' ', '-')}" if mode in SHAPES else "shape-other"
+def _shape_id(mode: str, side: Side = "overlay") -> str:
+    name = f"shape-{mode.replace(' ', '-')}" if mode in SHAPES else "shape-other"
+    return f"{name}-base" if side == "base" else name
 
 
 def _legend_mark(shape: str, kind: str) -> str:
     return (
-        f'<svg class="key" width="14" height="14" aria-hidden="true"><use href="#{shape}" class="{kind}" x="7" y="7"/>'
+        f'<svg class="key" width="16" height="16" aria-hidden="true"><use href="#{shape}" class="{kind}" x="8" y="8"/>'
         "</svg>"
     )

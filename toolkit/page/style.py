@@ -60,17 +60,18 @@ td > span { white-space: nowrap; }
 .histogram td, .histogram tbody th { padding-top: .15rem; padding-bottom: .15rem; min-width: 4.5rem;
   white-space: nowrap; }
 .histogram td:last-child, .histogram thead th:last-child { width: 60%; min-width: 9rem; vertical-align: middle; }
-.commands pre { margin: 0; }
+.commands pre { margin: 0; min-width: 20rem; }
 details { border-bottom: 1px solid var(--line); margin: 0; min-width: 0; }
 details[open] { padding-bottom: 1rem; }
 details details { border-bottom: 0; }
 summary { cursor: pointer; padding: .5rem 0; }
 summary:focus-visible, a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--link);
   outline-offset: 2px; }
-summary small { padding-left: 1.1rem; }
+summary small { padding-left: 1.1rem; } summary small span { margin-right: .75rem; }
 .verdicts { font-size: .875rem; } .verdicts span { margin-right: .75rem; white-space: nowrap; }
 .patch .verdicts { display: block; padding-left: 1.1rem; }
-.reason { white-space: pre-wrap; max-width: 46rem; margin: .25rem 0 .75rem; overflow-wrap: break-word; }
+.reason { max-width: 46rem; margin: .25rem 0 .75rem; } .reason p:first-child { font-weight: 600; }
+.laid-out { white-space: pre-wrap; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; margin: .4rem 0;
   padding: .6rem .75rem;  overflow-x: auto; line-height: 1.45; overflow-wrap: normal; tab-size: 4; }
 pre.wrap { white-space: pre-wrap; overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto; }
@@ -98,13 +99,15 @@ figcaption { font-size: .875rem; color: var(--soft); }
 svg { display: block; } svg.strip { overflow: visible; }
 svg line { stroke: var(--line); }
 svg text { font-size: 11px; fill: var(--soft); text-anchor: middle; }
-use.base { fill: var(--page); stroke: var(--base); stroke-width: 1.75; }
+use.base { fill: var(--page); stroke: var(--base); stroke-width: 1.25; }
 use.overlay { fill: var(--overlay); stroke: var(--overlay); stroke-width: 1; }
 use.mode { fill: none; stroke: var(--soft); stroke-width: 1.5; }
 .bars rect.base { fill: var(--page); stroke: var(--base); stroke-width: 1.25; }
 .bars rect.overlay { fill: var(--overlay); stroke: var(--overlay); stroke-width: 1.25; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .8125rem; }
-@media (max-width: 30rem) { dl > div { grid-template-columns: minmax(0, 1fr); gap: 0; } h1 { font-size: 1.5rem; } }
+@media (max-width: 30rem) { dl > div { grid-template-columns: minmax(0, 1fr); gap: 0; } h1 { font-size: 1.5rem; }
+  .checks td > span { white-space: normal; } .checks td, .checks th { padding-right: .5rem; }
+  .checks tbody th { min-width: 7rem; } }
 @media print {
   :root { color-scheme: light; --page: #fff; --ink: #000; --soft: #444; --line: #bbb; --panel: #fff; --good: #116329;
     --bad: #b3261e; --link: #000; --base: #a8480c; --overlay: #0a58b0; --ins: #eee; --del: #eee; --mark: #e6e6e6;

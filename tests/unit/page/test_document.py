@@ -12,7 +12,7 @@ import pytest
 
 from tests.report_sample import HOSTILE, result
 from toolkit.model import CheckResult
-from toolkit.page import Account, CheckAccount, render_html
+from toolkit.page import Account, CheckAccount, GraphEvidence, KeptFile, render_html
 
 VOID = {"meta", "link", "br", "circle", "rect", "path", "line"}
 ALLOWED = {
@@ -116,6 +116,28 @@ def test_a_hostile_check_stays_text(account: Account, field: str) -> None:
 
 def test_equal_accounts_give_equal_pages(account: Account) -> None:
     assert render_html(account) == render_html(replace(account))
+
+
+def test_a_page_of_very_much_stays_under_one_and_a_half_megabytes(account: Account) -> None:
+    rows = [replace(row, graph=f"graph {place}") for place in range(30) for row in account.numbers]
+    long = "\n".join(f"    x{line} = k.load([4, 4], dvm.float32)" for line in range(400))
+    file = KeptFile(path="logs/a.py", text=f"@dvm.kernel()\n{long}")
+    graphs = [
+        GraphEvidence(check="accumulator", graph=f"graph {place}", code={"base": file, "overlay": file}, stages={})
+        for place in range(200)
+    ]
+    heavy = result("heavy", evidence={f"part {place}": "<" * 9_000 for place in range(5)})
+    checks = [
+        CheckAccount(
+            name=f"heavy-{place}", summary="", results={"base": heavy, "overlay": heavy}, files=(), command="c"
+        )
+        for place in range(3)
+    ]
+    page = render_html(replace(account, numbers=tuple(rows), graphs=tuple(graphs), checks=(*account.checks, *checks)))
+
+    assert 1_000_000 < len(page.encode()) < 1_500_000
+    assert "values more, left out here; see proof.json" in page
+    assert "left out, as this page would become too long" in page
 
 
 def red(account: Account, *results: CheckResult) -> Account:

@@ -57,17 +57,17 @@ def test_sides_lie_over_each_other_and_modes_beneath_each_other() -> None:
     marks = re.findall(r'<use href="#(.*?)" class="(.*?)" x="(.*?)%" y="(.*?)">', strip)
 
     assert marks == [
-        ("shape-separate", "base", "5.00", "24"),
-        ("shape-recorded", "base", "5.00", "10"),
-        ("shape-separate", "overlay", "5.00", "24"),
-        ("shape-recorded", "overlay", "5.00", "10"),
+        ("shape-separate-base", "base", f"{ZERO:.2f}", "25"),
+        ("shape-recorded-base", "base", f"{ZERO:.2f}", "10"),
+        ("shape-separate", "overlay", f"{ZERO:.2f}", "25"),
+        ("shape-recorded", "overlay", f"{ZERO:.2f}", "10"),
     ]
 
 
 def test_an_unknown_mode_has_a_shape_too() -> None:
     strip = error_strip([Point(side="base", mode="new <mode>", error=1.0)], Axis(first=0, last=2))
 
-    assert 'href="#shape-other"' in strip
+    assert 'href="#shape-other-base"' in strip
     assert "base, new &lt;mode&gt;: 1" in strip
 
 

@@ -48,12 +48,21 @@ def test_a_component_is_said_with_base_digest_and_result(account: Account) -> No
 def test_a_patch_has_reason_status_witness_and_diff(account: Account) -> None:
     html = render_origins(account)
 
-    assert "sample: keep the accumulator\n\nWithout it `a &lt; b &amp;&amp; c` is lost: &lt;/pre&gt;" in html
+    assert "<p>sample: keep the accumulator</p>\n<p>Without it `a &lt; b &amp;&amp; c` is lost: &lt;/pre&gt;" in html
     assert "0001-keep-accumulator base: ✓ red, as it must be overlay: ✓ pass" in words(html)
     assert "upstream Pending [a sample] witness aliased" in words(html)
     assert '<span class="del">-    return &quot;&lt;b&gt;41&lt;/b&gt;&quot;</span>' in html
     assert '<span class="ins">+    return &quot;&lt;b&gt;42&lt;/b&gt;&quot;</span>' in html
     assert '<span class="file">+++ b/sample_npu/core.py</span>' in html
+
+
+def test_what_a_message_indents_keeps_its_layout(account: Account) -> None:
+    (part,) = account.components
+    reason = "subject\n\none\ntwo\n\n    a  b <\n      c\n\n* first\n* second"
+    told = replace(part, patches=(replace(part.patches[0], reason=reason),))
+    html = render_origins(replace(account, components=(told,)))
+
+    assert '<p>one two</p>\n<pre tabindex="0">a  b &lt;\n  c</pre>\n<p class="laid-out">* first\n* second</p>' in html
 
 
 def test_a_patch_that_the_base_has_is_said_to_be_left_out(account: Account) -> None:
@@ -122,7 +131,8 @@ def test_a_plot_says_its_points_and_its_verdict_in_words(account: Account) -> No
     html = render_numbers(account)
 
     assert 'aria-label="base, recorded: not finite; overlay, recorded: 1e-06; base, separate: 0;' in html
-    assert "base: ✗ 2 of 7 within their gates overlay: ✓ 4 of 4 within their gates" in words(html)
+    assert "running_mean base: ✗ 2 of 7 overlay: ✓ 4 of 4 " in words(html)
+    assert "running_mean base: ✗ 2 of 7 within their gates overlay: ✓ 8 of 8 within their gates" in words(html)
     assert "softmax &lt;b&gt;" in html
 
 
@@ -168,7 +178,7 @@ def test_the_buckets_that_are_shown(counts: dict[str, int], shown: list[str]) ->
 def test_kernels_and_launches_are_counted_on_both_sides(account: Account) -> None:
     seen = words(render_kernels(account))
 
-    assert "running_mean 1 kernel (spec) ✗ loses old: launch 1 writes it 2 kernels (2 × vector) 1 1 +0" in seen  # noqa: RUF001
+    assert "running_mean 1 kernel (spec) ✗ loses old: launch 1 writes it 2 kernels (2 × vector) 1 1 0" in seen  # noqa: RUF001
     assert "running_mean 1 kernel (spec) 2 kernels (2 × vector) 1 2 +1" in seen  # noqa: RUF001
 
 
