@@ -99,7 +99,9 @@ def _differentiate(results: Sequence[Any], given: Sequence[Any], tangents: Seque
     seeds = [torch.ones(one.shape, dtype=one.dtype) for one in sources] if tangents is None else tangents
     # Strides other than the output's would be changed on the way to the backward code, by operators on npu tensors.
     given_seeds = [on_cpu.to_npu(_lay_out_as(one, source)) for one, source in zip(seeds, sources, strict=True)]
-    found = torch.autograd.grad(sources, wanted, given_seeds, allow_unused=True)
+    # Outputs that are views of one another are differentiated, and their gradients summed, outside the generated code.
+    with on_cpu.operators():
+        found = torch.autograd.grad(sources, wanted, given_seeds, allow_unused=True)
     by_input = dict(zip(map(id, wanted), found, strict=True))
     return [by_input.get(id(one)) for one in given]
 

@@ -92,8 +92,8 @@ def is_first_stage_sum(run: Measured) -> bool:
 
 def first_stage_sum(values: Mapping[str, Any]) -> float:
     """Return sum + sum/N of `old.copy_(old + (x * 2).mean())`."""
-    total = float((values["x"].double() * 2).sum())
-    return total + total / values["x"].numel()
+    x = values["x"].double()
+    return float((x * 2).sum() + (x * 2).mean())
 
 
 def _tell_wrong(run: Measured, name: str) -> str:
