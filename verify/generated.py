@@ -66,7 +66,7 @@ def run_generated(
     torch._dynamo.reset()
     given = _give(inputs)
     kernels: list[Kernel] = []
-    with host.generated_code() as sources, on_cpu.folded_constants(), _by_reference(kernels, hazards):
+    with host.generated_code() as sources, on_cpu.folded_constants(), by_reference(kernels, hazards):
         found = torch.compile(function, fullgraph=True, dynamic=dynamic)(*given)
         results = importlib.import_module("torch.utils._pytree").tree_leaves(found)
         gradients = _differentiate(results, given, tangents)
@@ -112,7 +112,7 @@ def _lay_out_as(one: Any, other: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _by_reference(kernels: list[Kernel], hazards: str) -> Iterator[None]:
+def by_reference(kernels: list[Kernel], hazards: str) -> Iterator[None]:
     """Have generated code that is loaded while this is open compute by reference, and note what ran."""
     cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
     dvm: Any = importlib.import_module("torch_npu._inductor.dvm")
