@@ -49,7 +49,9 @@ def quick_answer(words: Sequence[str], environ: Mapping[str, str]) -> str | None
     except Exception:  # the command line comes upon the same, and can report it
         return None
     answer = trace.result.get(ANSWERS[words[0]]) if trace else None
-    return f"{answer}\nreport: {folder.report}" if answer and words[0] == "build" and folder.report else answer
+    if answer and words[0] == "build" and (report := folder.report):
+        return f"{answer}\nreport: {report}"
+    return answer
 
 
 def _asked_recipe(words: Sequence[str], environ: Mapping[str, str]) -> str | None:

@@ -91,7 +91,8 @@ def _compared(lines: Mapping[Side, Sequence[Line]], files: Mapping[Side, KeptFil
 def _listing(lines: Sequence[Line], side: Side, file: KeptFile) -> str:
     shown = "\n".join(_line(line, SIGNS[side]) for line in lines)
     cut = f" ({count(file.cut, 'character')} more are there)" if file.cut else ""
-    return f'<pre class="code" tabindex="0">{shown}</pre><p class="soft">{code(file.path)}{cut}</p>'
+    listing = f'<pre class="code" tabindex="0"><span class="lines">{shown}</span></pre>'
+    return f'{listing}<p class="soft">{code(file.path)}{cut}</p>'
 
 
 def _line(line: Line, sign: str) -> str:

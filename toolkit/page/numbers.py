@@ -134,7 +134,7 @@ def _histogram(graph: str, mode: str, reference: str, rows: Sequence[NumberRow])
         return ""
     totals = {side: sum(own.values()) for side, own in counts.items()}
     caption = f"{graph}: distance in ULP, mode {mode}, against {reference}"
-    heads = ("ULP", *counts, "length: logarithm of the count")
+    heads = ("ULP", *counts, "counts, logarithmic")
     lines = [
         (text(bucket), *(f"{counts[side].get(bucket, 0):,}" for side in counts),
          "" if bucket == GAP else count_bars({side: counts[side].get(bucket, 0) for side in counts}, totals))

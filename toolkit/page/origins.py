@@ -95,7 +95,7 @@ def render_diff(diff: str) -> str:
     shown = "\n".join(_diff_line(line) for line in diff[:DIFF_LIMIT].splitlines())
     rest = len(diff) - DIFF_LIMIT
     note = f'<p class="soft">{count(rest, "character")} more are in the file.</p>' if rest > 0 else ""
-    return f'<pre class="diff" tabindex="0">{shown}</pre>{note}'
+    return f'<pre class="diff" tabindex="0"><span class="lines">{shown}</span></pre>{note}'
 
 
 def _diff_line(line: str) -> str:

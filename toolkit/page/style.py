@@ -36,7 +36,7 @@ nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1rem; list-style: none; mar
 .tiles { display: flex; flex-wrap: wrap; list-style: none; margin: 1.5rem 0; padding: 1px 0 0 1px; }
 .tiles li { flex: 1 1 9.5rem; margin: -1px 0 0 -1px; border: 1px solid var(--line); padding: .7rem .9rem;
   font-size: .8125rem; color: var(--soft); line-height: 1.35; }
-.tiles b { display: block; font-size: 1.375rem; line-height: 1.3; color: var(--ink);
+.tiles b { display: block; white-space: nowrap; font-size: 1.375rem; line-height: 1.3; color: var(--ink);
   font-variant-numeric: tabular-nums; }
 .claim { font-size: 1.0625rem; }
 .notice { background: var(--warn); border-left: 3px solid var(--mark-edge); padding: .5rem .75rem; }
@@ -59,7 +59,8 @@ td > span { white-space: nowrap; }
 .figures td { white-space: nowrap; } .figures td small { white-space: normal; min-width: 12rem; }
 .histogram td, .histogram tbody th { padding-top: .15rem; padding-bottom: .15rem; min-width: 4.5rem;
   white-space: nowrap; }
-.histogram td:last-child, .histogram thead th:last-child { width: 60%; min-width: 9rem; vertical-align: middle; }
+.histogram td:last-child, .histogram thead th:last-child { width: 60%; min-width: 6rem; vertical-align: middle;
+  white-space: normal; }
 .commands pre { margin: 0; min-width: 20rem; }
 details { border-bottom: 1px solid var(--line); margin: 0; min-width: 0; }
 details[open] { padding-bottom: 1rem; }
@@ -77,7 +78,8 @@ pre { background: var(--panel); border: 1px solid var(--line); border-radius: .4
 pre.wrap { white-space: pre-wrap; overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto; }
 pre.command { white-space: pre-wrap; overflow-wrap: anywhere; }
 pre.command::before { content: "$ "; color: var(--soft); }
-pre span.ins, pre span.del, pre mark { display: inline-block; min-width: 100%; color: inherit; }
+pre .lines { display: inline-block; min-width: 100%; }
+pre .ins, pre .del, pre mark { display: inline-block; min-width: 100%; color: inherit; }
 .ins { background: var(--ins); } .del { background: var(--del); }
 .hunk { color: var(--link); } .file { font-weight: 600; }
 pre i { color: var(--soft); }
@@ -107,7 +109,8 @@ use.mode { fill: none; stroke: var(--soft); stroke-width: 1.5; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .8125rem; }
 @media (max-width: 30rem) { dl > div { grid-template-columns: minmax(0, 1fr); gap: 0; } h1 { font-size: 1.5rem; }
   .checks td > span { white-space: normal; } .checks td, .checks th { padding-right: .5rem; }
-  .checks tbody th { min-width: 7rem; } }
+  .checks tbody th { min-width: 7rem; }
+  .histogram tbody td, .histogram tbody th { min-width: 0; padding-right: .5rem; } }
 @media print {
   :root { color-scheme: light; --page: #fff; --ink: #000; --soft: #444; --line: #bbb; --panel: #fff; --good: #116329;
     --bad: #b3261e; --link: #000; --base: #a8480c; --overlay: #0a58b0; --ins: #eee; --del: #eee; --mark: #e6e6e6;
@@ -119,7 +122,7 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--soft)
   details[open] { padding: 0; }
   pre, code { font-size: 7.5pt; }
   pre, pre.wrap { white-space: pre-wrap; overflow-wrap: anywhere; overflow: visible; max-height: none; }
-  pre span.ins, pre span.del, pre mark { display: inline; }
+  pre .lines, pre .ins, pre .del, pre mark { display: inline; }
   .wide { overflow: visible; } table { overflow-wrap: anywhere; }
   .figures td, .histogram td, td > span, thead th { white-space: normal; }
   h2, h3, h4, summary, figcaption { break-after: avoid; } tr, .row, .tiles { break-inside: avoid; }

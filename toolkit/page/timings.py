@@ -10,7 +10,7 @@ from toolkit.page.plots import time_bars
 from toolkit.page.values import SIDES, Account
 from toolkit.page.words import NONE
 
-CHECK_HEADS = ("check", "base, s", "overlay, s", "length: time")
+CHECK_HEADS = ("check", "base, s", "overlay, s", "time")
 GRAPH_HEADS = ("graph", "compile, base", "compile, overlay", "run, base", "run, overlay")
 
 

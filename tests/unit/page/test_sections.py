@@ -196,7 +196,11 @@ def test_without_programs_the_section_says_so(account: Account) -> None:
 
 def test_code_is_side_by_side_with_kernel_lines_marked(account: Account) -> None:
     html = render_graphs(account)
-    listings = re.findall(r"<h4>(?:base|overlay)</h4><pre class=\"code\" tabindex=\"0\">(.*?)</pre>", html, re.S)
+    listings = re.findall(
+        r"<h4>(?:base|overlay)</h4><pre class=\"code\" tabindex=\"0\"><span class=\"lines\">(.*?)</span></pre>",
+        html,
+        re.S,
+    )
     base, overlay = listings[:2]
 
     assert "<mark>- @dvm.kernel(ktype=&#x27;spec&#x27;, dyn_shape=False)</mark>" in base
