@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from toolkit.scan.lines import Source, words_of
+from toolkit.scan.lines import Bind, Source, words_of
 from toolkit.scan.outline import Outline
 from toolkit.scan.trees import parse
 
@@ -47,21 +47,56 @@ class Run:
 
 
 def find_runs(outline: Outline, kernels: Container[str]) -> Iterator[Run]:
-    """Yield the calls of some kernels with the memory that each argument lies in at that time."""
+    """Yield those calls of some kernels in which two arguments lie in one buffer, with the memory of each argument."""
+    calls = [
+        (index, words, launch)
+        for index, facts in outline.facts
+        if facts.launches and (words := words_of(outline.lines[index]))
+        for launch in facts.launches
+        if words[launch.word] in kernels
+    ]
+    other_names = _other_names(outline) if calls else {}
     names: _Names | None = None
-    for index, facts in enumerate(outline.facts):
-        if not facts.launches:
+    for index, words, launch in calls:
+        passed = [words[one.word] for one in launch.arguments if one.word >= 0]
+        if not _may_share(passed, other_names):
             continue
-        words = words_of(outline.lines[index])
-        for launch in facts.launches:
-            if words[launch.word] in kernels:
-                names = names or _Names(outline)
-                yield Run(
-                    kernel=words[launch.word],
-                    line=outline.numbers[index],
-                    names=tuple(words[one.word] if one.word >= 0 else "" for one in launch.arguments),
-                    memory=tuple(names.memory_of(one, words, index) for one in launch.arguments),
-                )
+        names = names or _Names(outline)
+        memory = tuple(names.memory_of(one, words, index) for one in launch.arguments)
+        buffers = [(one.buffer, one.line) for one in memory if one is not None]
+        if len(set(buffers)) < len(buffers):
+            yield Run(
+                kernel=words[launch.word],
+                line=outline.numbers[index],
+                names=tuple(words[one.word] if one.word >= 0 else "" for one in launch.arguments),
+                memory=memory,
+            )
+
+
+def _other_names(outline: Outline) -> dict[str, set[str]]:
+    """Map each name to those that it stands for anywhere in the file."""
+    found: dict[str, set[str]] = {}
+    for index, facts in outline.facts:
+        if facts.aliases:
+            words = words_of(outline.lines[index])
+            for bind in facts.aliases:
+                found.setdefault(words[bind.word], set()).add(words[bind.source.word])
+    return found
+
+
+def _may_share(names: list[str], other_names: dict[str, set[str]]) -> bool:
+    """Whether two of the names may stand for one buffer, whatever is bound when."""
+    seen: set[str] = set()
+    for name in names:
+        reached, pending = {name}, [name]
+        while pending:
+            new = other_names.get(pending.pop(), set()) - reached
+            reached |= new
+            pending += new
+        if reached & seen:
+            return True
+        seen |= reached
+    return False
 
 
 class _Names:
@@ -69,13 +104,14 @@ class _Names:
 
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
+        self._facts = dict(outline.facts)
         self._bound: dict[str, list[int]] = {}
         self._known: dict[tuple[str, int], Memory] = {}
         self._split: dict[int, list[str]] = {}
         self._starts = [at for at, line in enumerate(outline.lines) if "def " in line and FUNCTION.match(line)]
-        for index, facts in enumerate(outline.facts):
+        for index, facts in outline.facts:
             if facts.binds:
-                for name in self._targets(index):
+                for name in _targets(outline.lines[index], facts.binds):
                     self._bound.setdefault(name, []).append(index)
 
     def memory_of(self, source: Source, words: list[str], index: int) -> Memory | None:
@@ -105,7 +141,7 @@ class _Names:
 
     def _source(self, name: str, index: int) -> Source:
         """Return what a line binds a name to."""
-        binds = self._outline.facts[index].binds
+        binds = self._facts[index].binds
         if len(binds) == 1:
             return binds[0].source
         words = self._words(index)
@@ -131,14 +167,13 @@ class _Names:
             return _placed(base, words[source.word], self._outline.lines[index])
         return base
 
-    def _targets(self, index: int) -> list[str]:
-        """Return the names that a line binds."""
-        line, binds = self._outline.lines[index], self._outline.facts[index].binds
-        name = line.partition(" = ")[0].lstrip(" ")
-        if len(binds) == 1 and name.isidentifier():
-            return [name]
-        words = words_of(line)
-        return [words[bind.word] for bind in binds]
+
+def _targets(line: str, binds: tuple[Bind, ...]) -> list[str]:
+    """Return the names that a line binds."""
+    if len(binds) == 1 and binds[0].word == 0:
+        return [line.split(None, 1)[0].rstrip(":,")]
+    words = words_of(line)
+    return [words[bind.word] for bind in binds]
 
 
 def _placed(base: Memory, name: str, line: str) -> Memory:

@@ -28,10 +28,9 @@ def find_hazards(outline: Outline, kernels: list[Kernel]) -> tuple[list[Hazard],
     hazards: list[Hazard] = []
     doubts: list[str] = []
     for run in find_runs(outline, known):
-        if _has_shared_memory(run):
-            found, doubt = _judge(run, known[run.kernel])
-            hazards += found
-            doubts += doubt
+        found, doubt = _judge(run, known[run.kernel])
+        hazards += found
+        doubts += doubt
     return hazards, list(dict.fromkeys(doubts))
 
 
@@ -47,11 +46,6 @@ def _real_name(name: str, others: Mapping[str, str]) -> str:
         seen.add(name)
         name = others[name]
     return name
-
-
-def _has_shared_memory(run: Run) -> bool:
-    buffers = [(one.buffer, one.line) for one in run.memory if one is not None]
-    return len(set(buffers)) < len(buffers)
 
 
 def _judge(run: Run, kernel: Kernel) -> tuple[list[Hazard], list[str]]:

@@ -79,14 +79,11 @@ def find_kernels(outline: Outline) -> tuple[list[Kernel], list[str]]:
 def published_names(outline: Outline) -> dict[str, str]:
     """Map names to the functions that they are other names of: `kernel = kernel_build`."""
     found: dict[str, str] = {}
-    for line, facts in zip(outline.lines, outline.facts, strict=True):
-        if facts.binds and line[0] != " ":
+    for index, facts in outline.facts:
+        line = outline.lines[index]
+        if facts.aliases and line[0] != " ":
             words = words_of(line)
-            found |= {
-                words[bind.word]: words[bind.source.word]
-                for bind in facts.binds
-                if bind.source.word >= 0 and bind.source.view == "same"
-            }
+            found |= {words[one.word]: words[one.source.word] for one in facts.aliases if one.source.view == "same"}
     return found
 
 
@@ -126,22 +123,19 @@ def _decorated(outline: Outline, index: int) -> tuple[Kernel | None, list[str]]:
 
 def _body(outline: Outline, head: int) -> tuple[str, ...]:
     """Return the lines of a function's body."""
-    indent = _indent(outline.lines[head])
+    lines = outline.lines
+    deeper = " " * (len(lines[head]) - len(lines[head].lstrip(" ")) + 1)
     end = head + 1
-    while end < len(outline.lines) and (not outline.lines[end].strip() or _indent(outline.lines[end]) > indent):
+    while end < len(lines) and (not lines[end] or lines[end].startswith(deeper)):
         end += 1
-    return tuple(line.strip(" ") for line in outline.lines[head + 1 : end] if line.strip())
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+    return tuple(lines[head + 1 : end])
 
 
 def _compiled(outline: Outline) -> Iterator[Kernel]:
     strings: dict[int, list[str]] = {}
     for index, text in outline.strings:
         strings.setdefault(index, []).append(text)
-    for index, facts in enumerate(outline.facts):
+    for index, facts in outline.facts:
         for made in facts.compiled:
             if made.method not in NO_KERNELS:
                 yield _made(made, outline, index, strings.get(index, []))

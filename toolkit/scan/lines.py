@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from toolkit.scan.trees import parse
@@ -41,6 +41,10 @@ SAME = frozenset({"copy_if_misaligned"})
 """Functions that give their argument back, or a copy of it."""
 
 
+UNUSUAL = re.compile(r"[\t\f\v\r\0]|\\$|\b0[bBoO]")
+"""What generated code does not have: odd white space, lines that go on, and numbers whose digits are not all alike."""
+
+
 class Source(NamedTuple):
     """Where a tensor comes from: the place of the word that names it, -1 for what is new or no tensor.
 
@@ -67,10 +71,14 @@ class Launch(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call by a dotted name: the place of its first word, and how many words it has."""
+    """A call by a dotted name: the place of its first word, how many words it has, and the name of what is called.
+
+    The name is empty where it has numbers, which only the real line can tell.
+    """
 
     word: int
     words: int
+    name: str
 
 
 class Compiled(NamedTuple):
@@ -81,15 +89,16 @@ class Compiled(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """All that a line says."""
+    """All that a line says; `aliases` are those of `binds` that give a tensor another name."""
 
     binds: tuple[Bind, ...]
+    aliases: tuple[Bind, ...]
     launches: tuple[Launch, ...]
     calls: tuple[Call, ...]
     compiled: tuple[Compiled, ...]
 
 
-NOTHING = Facts((), (), (), ())
+NOTHING = Facts((), (), (), (), ())
 
 
 class Line(NamedTuple):
@@ -112,14 +121,17 @@ def equal_digits(text: str) -> str:
     return text.translate(_DIGITS)
 
 
-def look_up(line: str) -> Line:
-    """Return what a line with equal digits says; raise SyntaxError where it is no statement by itself."""
-    known = _LINES.get(line)
-    if known is None:
+def look_up(lines: Sequence[str]) -> list[Line]:
+    """Return what lines with equal digits say; raise SyntaxError where one is no statement by itself."""
+    found = [known for known in map(_LINES.get, lines) if known is not None]
+    if len(found) < len(lines):
         if len(_LINES) >= MOST_LINES:
             _LINES.clear()
-        known = _LINES[line] = _read(line)
-    return known
+        for line in lines:
+            if line not in _LINES:
+                _LINES[line] = _read(line)
+        found = [_LINES[line] for line in lines]
+    return found
 
 
 def words_of(line: str) -> list[str]:
@@ -128,6 +140,8 @@ def words_of(line: str) -> list[str]:
 
 
 def _read(line: str) -> Line:
+    if UNUSUAL.search(line):
+        raise SyntaxError("not as generated code is written")
     text = line.strip(" ")
     if not text or text.startswith("#"):
         return Line("", NOTHING)
@@ -160,8 +174,10 @@ def _find_facts(text: str) -> Facts:
     tree = parse(text)
     places = {match.start(): index for index, match in enumerate(WORDS.finditer(text))}
     reader = _Reader(text, places)
+    binds = tuple(bind for statement in tree.body for bind in reader.binds(statement))
     found = Facts(
-        tuple(bind for statement in tree.body for bind in reader.binds(statement)),
+        binds,
+        tuple(bind for bind in binds if bind.source.word >= 0),
         tuple(launch for node in ast.walk(tree) for launch in reader.launches(node)),
         tuple(call for node in ast.walk(tree) for call in reader.calls(node)),
         tuple(made for statement in tree.body for made in reader.compiled(statement)),
@@ -200,7 +216,7 @@ class _Reader:
         """Find calls of operators and of extern kernels."""
         names = dotted(node.func) if isinstance(node, ast.Call) else []
         if names and (names[0][0] == EXTERN or operator_of([name for name, _ in names])):
-            yield Call(self._word(names[0][1]), len(names))
+            yield Call(self._word(names[0][1]), len(names), called_name([name for name, _ in names], plain=True))
 
     def compiled(self, statement: ast.stmt) -> Iterator[Compiled]:
         """Find `kernel = async_compile.method(…)`."""
@@ -266,6 +282,13 @@ def dotted(node: ast.expr) -> list[tuple[str, ast.Name]]:
         return []
     first = node
     return [(name, first) for name in (first.id, *reversed(names))]
+
+
+def called_name(names: list[str], *, plain: bool = False) -> str:
+    """Return the whole name of what is called; with `plain`, nothing for a name whose numbers were made equal."""
+    if plain and any(letter.isdigit() for name in names for letter in name):
+        return ""
+    return ".".join(operator_of(names) or names)
 
 
 def operator_of(names: list[str]) -> list[str]:

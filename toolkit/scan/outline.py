@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from toolkit.scan.lines import Facts, equal_digits, look_up
+from toolkit.scan.lines import NOTHING, Facts, equal_digits, look_up
 from toolkit.scan.trees import parse
 
 OPENING = re.compile(
@@ -31,22 +31,17 @@ MOST_WHOLE = 2 << 20
 
 MOST_SHAPES = 10_000
 
-UNUSUAL = ("\t", "\f", "\v", "\r", "\0", "\\\n")
-"""What generated code does not have: odd white space, lines that go on."""
-
-OTHER_BASES = ("0b", "0B", "0o", "0O")
-"""How numbers begin whose digits are not all the same to Python."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outline:
-    """A file's statements: their text with indentation, what each says, and the number of its line in the file.
+    """A file's statements: their text with indentation, and the number of each one's line in the file.
 
-    `strings` are the long strings that were taken out, each with the index of the line that it stands in.
+    `facts` is what lines say, those that say something, by index; `strings` are the long strings that were taken out,
+    each with the index of the line that it stands in.
     """
 
     lines: Sequence[str]
-    facts: Sequence[Facts]
+    facts: Sequence[tuple[int, Facts]]
     numbers: Sequence[int]
     strings: Sequence[tuple[int, str]]
 
@@ -73,18 +68,11 @@ def outline_of(text: str) -> Outline:
 
 def _by_lines(text: str) -> Outline:
     outer, strings, cuts = _take_strings(text)
-    if any(sign in outer for sign in UNUSUAL) or _has_other_bases(outer):
-        raise _UnusualError
     lines = KERNEL_INFO.sub(KERNEL_INFO_LINES, outer).split("\n")
-    found = [look_up(line) for line in equal_digits("\n".join(lines)).split("\n")]
+    found = look_up(equal_digits("\n".join(lines)).split("\n"))
     _require_blocks([line.shape for line in found])
-    return Outline(
-        lines=lines, facts=[line.facts for line in found], numbers=_numbers(len(lines), cuts), strings=strings
-    )
-
-
-def _has_other_bases(text: str) -> bool:
-    return any(sign in text for sign in OTHER_BASES) and re.search(r"\b0[bBoO]", text) is not None
+    facts = [(index, line.facts) for index, line in enumerate(found) if line.facts is not NOTHING]
+    return Outline(lines=lines, facts=facts, numbers=_numbers(len(lines), cuts), strings=strings)
 
 
 def _take_strings(text: str) -> tuple[str, list[tuple[int, str]], list[tuple[int, int]]]:
@@ -173,7 +161,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.facts: list[Facts] = []
+        self.facts: list[tuple[int, Facts]] = []
         self.numbers: list[int] = []
         self.strings: list[tuple[int, str]] = []
 
@@ -200,7 +188,9 @@ class _Writer:
 
     def _line(self, text: str, number: int, depth: int) -> None:
         line = "    " * depth + text
-        self.facts.append(look_up(equal_digits(line)).facts)
+        (read,) = look_up([equal_digits(line)])
+        if read.facts is not NOTHING:
+            self.facts.append((len(self.lines), read.facts))
         self.lines.append(line)
         self.numbers.append(number)
 

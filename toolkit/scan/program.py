@@ -116,9 +116,9 @@ def read_program(body: Sequence[str], builder: str = "k") -> Program:
     """Read the lines of a builder's body; what is no statement of a builder is named in `unknown`."""
     reader = _Reader(builder)
     for line in body:
-        for statement in parse(line).body:
+        for statement in parse(line.strip(" ")).body:
             if not reader.read(statement):
-                reader.unknown.append(line)
+                reader.unknown.append(line.strip(" "))
     return reader.program()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from toolkit.scan.hazards import find_hazards
 from toolkit.scan.kernels import FALLBACK, Kernel, find_kernels
-from toolkit.scan.lines import EXTERN, operator_of, words_of
+from toolkit.scan.lines import EXTERN, Call, called_name, words_of
 from toolkit.scan.outline import Outline, outline_of
 from toolkit.scan.values import FileReport, UnreadableError
 
@@ -138,17 +138,19 @@ def _fallbacks(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
 
 def _calls(outline: Outline) -> tuple[dict[str, int], dict[str, int]]:
     """Count the calls of custom operators, and of all others that are called in a kernel's stead."""
-    custom: Counter[str] = Counter()
-    extern: Counter[str] = Counter()
-    for line, facts in zip(outline.lines, outline.facts, strict=True):
-        if facts.calls:
-            words = words_of(line)
-            for call in facts.calls:
-                names = words[call.word : call.word + call.words]
-                whole = operator_of(names) or names
-                chosen = extern if names[0] == EXTERN or whole[2] in BUILT_IN else custom
-                chosen[".".join(whole)] += 1
-    return dict(custom), dict(extern)
+    calls = [(index, call) for index, facts in outline.facts if facts.calls for call in facts.calls]
+    counts = Counter([call.name or _real_name(outline.lines[index], call) for index, call in calls])
+    custom = {name: count for name, count in counts.items() if _is_custom(name)}
+    return custom, {name: count for name, count in counts.items() if name not in custom}
+
+
+def _real_name(line: str, call: Call) -> str:
+    return called_name(words_of(line)[call.word : call.word + call.words])
+
+
+def _is_custom(name: str) -> bool:
+    names = name.split(".")
+    return names[0] != EXTERN and names[2] not in BUILT_IN
 
 
 def _tally(names: Iterable[str]) -> dict[str, int]:
