@@ -91,6 +91,13 @@ def with_caches(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     return {**environ, **{name: str(folder.absolute() / place) for name, place in CACHES.items()}}
 
 
+def require_empty(folder: Path) -> None:
+    """Make the folder of `--keep`; UsageError where it holds something already."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UsageError(f"--keep {str(folder)!r} is not an empty folder", hint="name one that is not there yet")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 @contextlib.contextmanager
 def _ended_with(mark: str) -> Iterator[None]:
     """Kill what is left of a run that fails: a launcher's workers are in sessions of their own and outlive it."""

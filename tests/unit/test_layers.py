@@ -31,8 +31,10 @@ RUNGS = (
         ("recipe", "lock", "sources", "series", "build", "repack", "overlay", "sysroot", "prove", "target", "bundle"),
     ),
     (3.0, ("envfile", "extensions", "keyfile", "answers", "report")),
+    # generated code, read and judged
+    (3.0, ("scan",)),
     # a user's own command, looked at over several runs
-    (3.5, ("repeats",)),
+    (3.5, ("cachekeys", "repeats")),
     # a report, from values to text
     (3.5, ("page",)),
     # where a run stands, and what it will do

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MODULES: Mapping[str, str] = MappingProxyType({"repeat": "repeating"})
+MODULES: Mapping[str, str] = MappingProxyType({"scan": "scanning", "repeat": "repeating", "cachekey": "caching"})
 """The module of each command, where a function `evidence_<command>` is; it is imported when it is asked for."""
 
 

@@ -20,7 +20,7 @@ from toolkit.prove.child import stage_verify
 from toolkit.repeats.printed import compile_pattern, find_hashes
 from toolkit.repeats.saved import find_saved, put_back, read_saved, require_none, set_aside
 from toolkit.repeats.values import Repetition, Value, compare_printed, compare_saved, left_out_of
-from toolkit.runs import Ran, run_command, with_caches
+from toolkit.runs import Ran, require_empty, run_command, with_caches
 
 __all__ = ["Asked", "Reading", "Repetition", "Value", "compile_pattern", "repeat"]
 
@@ -132,7 +132,7 @@ def _set_aside(keep: Path | None) -> Iterator[_Aside]:
     It is removed where it is not wanted: nothing was saved, or every run has saved the same.
     """
     if keep is not None:
-        _require_empty(keep)
+        require_empty(keep)
     aside = _Aside(root=keep or Path(tempfile.mkdtemp(prefix="toolkit-repeat-")), is_wanted=keep is not None)
     try:
         yield aside
@@ -145,12 +145,6 @@ def _set_aside(keep: Path | None) -> Iterator[_Aside]:
         put_back(aside.moved)
         if not aside.is_wanted:
             remove_tree(aside.root)
-
-
-def _require_empty(folder: Path) -> None:
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise UsageError(f"--keep {str(folder)!r} is not an empty folder", hint="name one that is not there yet")
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _require_something(asked: Asked, printed: Sequence[Value], root: Path) -> None:
