@@ -33,6 +33,12 @@ def get_args():
     return [arg0_1]
 
 
+def benchmark_compiled_module(args, times=10, repeat=10):
+    from torch._inductor.utils import print_performance
+    fn = lambda: call(list(args))
+    return print_performance(fn, times=times, repeat=repeat, device='npu')
+
+
 if __name__ == "__main__":
     from torch._inductor.wrapper_benchmark import compiled_module_main
     compiled_module_main('None', lambda times, repeat: None)

@@ -45,6 +45,10 @@ UNUSUAL = re.compile(r"[\t\f\v\r\0]|\\$|\b0[bBoO]")
 """What generated code does not have: odd white space, lines that go on, and numbers whose digits are not all alike."""
 
 
+PLAIN_HEADER = re.compile(r"def \w+\([\w, *=]*\):|class \w+(\([\w., ]*\))?:|(else|try|finally):")
+"""Heads of blocks in which nothing is called."""
+
+
 class Source(NamedTuple):
     """Where a tensor comes from: the place of the word that names it, -1 for what is new or no tensor.
 
@@ -154,9 +158,11 @@ def _read(line: str) -> Line:
 
 
 def _header_facts(text: str) -> Facts:
-    """Return what the head of a block says; `elif` counts as `if`, and what has no expression says nothing."""
-    if text.startswith(("def ", "async def ", "class ")) or re.fullmatch(r"\w+ ?:", text):
+    """Return what the head of a block says; `elif` counts as `if`. What is rare is left to the parser."""
+    if PLAIN_HEADER.fullmatch(text):
         return NOTHING
+    if text.startswith(("def ", "async ", "class ", "except")):
+        raise SyntaxError("not as generated code is written")
     return _facts(f"{text.removeprefix('el')} pass")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -59,7 +59,9 @@ def outline_of(text: str) -> Outline:
         return _by_lines(text)
     except (_UnusualError, SyntaxError):
         if len(text) > MOST_WHOLE:
-            raise SyntaxError(f"not of the form of generated code, and too long to be parsed: {len(text)}") from None
+            raise SyntaxError(
+                f"not of the form of generated code, and too long to be parsed: {len(text)} characters"
+            ) from None
         return outline_by_parsing(text)
 
 
@@ -170,19 +172,19 @@ class _Writer:
             self._statement(statement, depth)
 
     def _statement(self, statement: ast.stmt, depth: int) -> None:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for decorator in statement.decorator_list:
-                self._line(f"@{ast.unparse(decorator)}", decorator.lineno, depth)
-            self._line(_header(statement), statement.lineno, depth)
-            self.write(statement.body, depth=depth + 1)
-            return
-        blocks = [block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, None))]
-        blocks += [inner.body for name in ("handlers", "cases") for inner in getattr(statement, name, ())]
+        decorators: Sequence[ast.expr] = getattr(statement, "decorator_list", ())
+        blocks = list(_blocks(statement))
         if not blocks:
             self._line(ast.unparse(self._without_strings(statement)), statement.lineno, depth)
             return
         for expression in _heads(statement):
-            self._line(ast.unparse(self._without_strings(expression)), expression.lineno, depth)
+            if expression not in decorators:
+                self._line(ast.unparse(self._without_strings(expression)), expression.lineno, depth)
+        for decorator in decorators:
+            self._line(f"@{ast.unparse(self._without_strings(decorator))}", decorator.lineno, depth)
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            word = "class" if isinstance(statement, ast.ClassDef) else "def"
+            self._line(f"{word} {statement.name}():", statement.lineno, depth)
         for block in blocks:
             self.write(block, depth=depth + 1)
 
@@ -202,13 +204,21 @@ class _Writer:
         return node
 
 
-def _header(statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
-    if isinstance(statement, ast.ClassDef):
-        return f"class {statement.name}:"
-    return f"def {statement.name}({', '.join(one.arg for one in statement.args.args)}):"
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yield the blocks of a statement, those of its handlers and cases too."""
+    for _, value in ast.iter_fields(node):
+        if isinstance(value, list) and value:
+            if isinstance(value[0], ast.stmt):
+                yield value
+            elif isinstance(value[0], (ast.ExceptHandler, ast.match_case)):
+                for inner in value:
+                    yield from _blocks(inner)
 
 
-def _heads(statement: ast.stmt) -> list[ast.expr]:
-    """List the expressions in the head of a statement that has blocks."""
-    heads = [value for _, value in ast.iter_fields(statement) if isinstance(value, ast.expr)]
-    return heads + [item.context_expr for item in getattr(statement, "items", ())]
+def _heads(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the expressions of a statement that stand in none of its blocks."""
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.expr):
+            yield inner
+        elif not isinstance(inner, ast.stmt):
+            yield from _heads(inner)
