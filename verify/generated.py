@@ -21,7 +21,7 @@ from typing import Any
 from verify import host, on_cpu
 from verify.dvm_reference import compute_outputs
 from verify.reference.against_real import build_beside
-from verify.reference.evaluate import bind, evaluate
+from verify.reference.modelled import ModelledKernel
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Kernel:
     type: str
     launches: tuple[str, ...] = ()
     hazards: tuple[str, ...] = ()
+    parked: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def by_reference(kernels: list[Kernel], hazards: str) -> Iterator[None]:
         return module
 
     cache.load_by_key_path = load_wrapped
-    dvm.kernel = _kernel_maker(kernel, kernels)
+    dvm.kernel = _kernel_maker(kernel, kernels, hazards)
     try:
         yield
     finally:
@@ -140,7 +142,7 @@ def _on_cpu(call: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
-def _kernel_maker(real: Callable[..., Any], kernels: list[Kernel]) -> Callable[..., Any]:
+def _kernel_maker(real: Callable[..., Any], kernels: list[Kernel], hazards: str) -> Callable[..., Any]:
     def kernel(ktype: str = "split", dyn_shape: bool = False) -> Callable[[Callable[[Any], Any]], Any]:
         def decorate(build: Callable[[Any], Any]) -> Any:
             made, program = build_beside(real, build, ktype, dyn_shape=dyn_shape)
@@ -152,9 +154,11 @@ def _kernel_maker(real: Callable[..., Any], kernels: list[Kernel]) -> Callable[.
                 outputs = compute_outputs(program, list(map(_shared, inputs)))
                 return importlib.import_module("torch.utils._pytree").tree_map(on_cpu.to_npu, outputs)
 
+            modelled = ModelledKernel(program, made.kobj)
+
             def run(*arguments: Any, **options: Any) -> None:
-                evaluate(bind(program, list(map(_shared, arguments))))
-                kernels.append(Kernel(name, ktype))
+                ran = modelled.run(arguments, hazards)
+                kernels.append(Kernel(name, ktype, ran.launches, ran.hazards, ran.parked, ran.remarks))
 
             call.run = run  # type: ignore[attr-defined]
             return call

@@ -52,7 +52,7 @@ OPERATIONS: Mapping[str, Kind] = {
 }
 """What the disassembly calls the operations that access device memory."""
 
-LISTED = re.compile(r"^\s+\d+: (\w+)(.*?)(?://.*)?$", re.MULTILINE)
+LISTED = re.compile(r"^\s+\d+: (\w+)(.*)$", re.MULTILINE)  # a workspace's address stands in the remark at the end
 HEXADECIMAL = re.compile(r"\b0x[0-9a-f]+\b")
 VECTOR_KINDS = (0, 1)
 HEADER = 2

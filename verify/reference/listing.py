@@ -1,0 +1,75 @@
+"""Read the stages that the DVM compiler prints of a kernel (`kobj.dump()`).
+
+    stages = parse_listing(kernel.kobj.dump())      # in the order in which they are launched
+    stages[0].nodes                                 # its operations, loads and stores among them
+
+A kernel that is one launch is one stage. The shapes in the text are those of a tile, not of a tensor, so they are left
+out. What does not have the known form, a kernel with matrix multiplication for one, is an UnreadableListingError.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+STAGE = re.compile(r"^\s*vgraph\(tile_num=(\d+)\) \{$")
+NODE = re.compile(r"^\s*%(\d+)\[[^\]]*\]<(\w+)> = (\w+)(?:<(.*?)>)?\(((?:%.*)?)\)(?: //.*)?$")
+OPERAND = re.compile(r"%(\d+)\[")
+FRAME = re.compile(r"^\s*(?:vgraph\.stages\(\) \{|\}|// .*|)$")
+LOADS = frozenset(("Load", "ViewLoad"))
+STORES = frozenset(("Store",))
+
+
+class UnreadableListingError(ValueError):
+    """The compiler's listing of a kernel has a form that is not known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """One operation. `attributes` is the text between its angle brackets, a number for one with a number."""
+
+    number: int
+    name: str
+    attributes: str
+    operands: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        attributes = f"<{self.attributes}>" if self.attributes else ""
+        return f"%{self.number} = {self.name}{attributes}({', '.join(f'%{one}' for one in self.operands)}) {self.dtype}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """What one launch computes, in how many tiles: with one, every load comes before every store."""
+
+    tiles: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def loads(self) -> tuple[Node, ...]:
+        """The loads, in the order of the launch's instructions."""
+        return tuple(node for node in self.nodes if node.name in LOADS)
+
+    @property
+    def stores(self) -> tuple[Node, ...]:
+        """The stores, in the order of the launch's instructions."""
+        return tuple(node for node in self.nodes if node.name in STORES)
+
+
+def parse_listing(text: str) -> tuple[Stage, ...]:
+    """Return the stages of a kernel's listing; raise UnreadableListingError for lines of an unknown form."""
+    stages: list[tuple[int, list[Node]]] = []
+    for line in text.splitlines():
+        if found := STAGE.match(line):
+            stages.append((int(found[1]), []))
+        elif (found := NODE.match(line)) and stages:
+            operands = tuple(map(int, OPERAND.findall(found[5])))
+            number, dtype, name, attributes = int(found[1]), found[2], found[3], found[4] or ""
+            node = Node(number=number, name=name, attributes=attributes, operands=operands, dtype=dtype)
+            stages[-1][1].append(node)
+        elif not FRAME.match(line):
+            raise UnreadableListingError(f"the compiler's listing has a line of an unknown form: {line.strip()!r}")
+    if not stages:
+        raise UnreadableListingError("the compiler's listing holds no stage")
+    return tuple(Stage(tiles=tiles, nodes=tuple(nodes)) for tiles, nodes in stages)
