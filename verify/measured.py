@@ -124,7 +124,7 @@ def measure(graph: TrainingGraph, *, mode: str, seed: int = 0, room: int = 1) ->
     `room` widens the gates that many times, for graphs of which nobody knows how their roundings add up.
     """
     inputs = make_inputs(graph, seed=seed)
-    tangents = _make_tangents(graph, inputs)
+    tangents = make_tangents(graph, inputs)
     expected = {name: run(graph, inputs, tangents).named(graph) for name, run in _REFERENCE_RUNS.items()}
     found, run, listings, seconds = _run(graph, inputs, tangents, mode)
     values = found.named(graph)
@@ -185,7 +185,7 @@ def _differentiate(results: Sequence[Any], given: Sequence[Any], tangents: Seque
     return [found.get(id(one)) for one in given]
 
 
-def _make_tangents(graph: TrainingGraph, inputs: Sequence[Any]) -> list[Any]:
+def make_tangents(graph: TrainingGraph, inputs: Sequence[Any]) -> list[Any]:
     """Return random gradients of those results that have one: ones would cancel in a softmax."""
     torch = importlib.import_module("torch")
     generator = torch.Generator().manual_seed(len(graph.name))
