@@ -127,6 +127,17 @@ def squared_error(x: Any, y: Any) -> Any:
     return (x - y).square().mean()
 
 
+def half_between(x: Any) -> Any:
+    """BF16 for one exact operation: the rounding to it is all that happens, and may not be left out."""
+    return (x.bfloat16() * 2).float()
+
+
+def quantized(x: Any) -> Any:
+    """Rounded to 8 bits and back, as training for quantization does."""
+    scale = x.abs().amax(-1, keepdim=True) / 127
+    return (x / scale).round().clamp(-128, 127) * scale
+
+
 def sinkhorn(x: Any) -> Any:
     """Rows by softmax, then columns and rows by turns: 20 rounds of both."""
     y = (x - x.amax(-1, keepdim=True)).exp()
@@ -282,6 +293,8 @@ GRAPHS = (
         },
     ),
     TrainingGraph(name="squared_error", function=squared_error, inputs={"x": X, "y": Input(shape=(ROWS, COLUMNS))}),
+    TrainingGraph(name="half_between", function=half_between, inputs={"x": Input(shape=(ROWS, COLUMNS))}, proof=True),
+    TrainingGraph(name="quantized", function=quantized, inputs={"x": Input(shape=(ROWS, COLUMNS))}),
     TrainingGraph(
         name="sinkhorn_start",
         function=sinkhorn_start,
