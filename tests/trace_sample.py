@@ -45,9 +45,9 @@ def fx(state: str, key: str | None = "fkey", parts: Sequence[str] | None = ("gm:
     return lookup(f"fx_graph_cache_{state}", content, **where)
 
 
-def metrics(seconds: float, name: str = "f", *, backward: bool = False, **where: Any) -> str:
+def metrics(seconds: float, name: str = "f", *, backward: bool = False, **more: Any) -> str:
     content = {"co_name": name, "co_filename": "/x/m.py", "co_firstlineno": 3, "duration_us": int(seconds * 1e6)}
-    return record({("bwd_" if backward else "") + "compilation_metrics": content, **COMPILE, **where})
+    return record({("bwd_" if backward else "") + "compilation_metrics": {**content, **more}, **COMPILE})
 
 
 def write_program(place: Path, runs: Sequence[Mapping[str, str]], *, after: str = "") -> list[str]:

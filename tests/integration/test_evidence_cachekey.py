@@ -175,6 +175,10 @@ def keyed(key: str, *parts: str) -> str:
             ["not cached: bypass, Unsupported pass"], id="a bypass",
         ),
         pytest.param(
+            [fx("miss") + metrics(1, fail_type="InductorError", fail_reason="no")] * 3,
+            ["not cached, as its compile fails: InductorError: no"], id="a compile that fails",
+        ),
+        pytest.param(
             [fx("hit"), fx("hit"), fx("hit")],
             ["hit when cold: the command has a cache of its own, or a remote one"], id="another cache",
         ),

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.cachekeys.compare import RUNS, CompileSeconds, GraphKeys, PartDifference, compare_keys, compare_seconds
-from toolkit.cachekeys.graphs import DEBUGGING, Lookup, RunTrace, read_run
+from toolkit.cachekeys.graphs import read_run
+from toolkit.cachekeys.values import DEBUGGING, Lookup, RunTrace
 from toolkit.errors import UsageError
 from toolkit.files import temporary_directory
 from toolkit.runs import require_empty, run_command, with_caches

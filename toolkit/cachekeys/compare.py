@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from toolkit.cachekeys.graphs import Compile, Lookup, Part, RunTrace
+from toolkit.cachekeys.values import Compile, Lookup, Part, RunTrace
 
 COLD, WARM, AGAIN = range(3)
 RUNS = ("cold", "warm", "cold again")
@@ -143,6 +143,8 @@ def _findings(graph: GraphKeys) -> list[str]:
         return [f"not looked up in the run{'s' * (len(absent) > 1)} that is {' and '.join(absent)}"]
     if graph.differs_in is not None:
         return [f"its key differs when {RUNS[graph.differs_in]}"]
+    if failed := [one.failure for one in graph.lookups if one and one.failure]:
+        return [f"not cached, as its compile fails: {failed[0]}"]
     states = graph.states
     if uncached := [one for one in graph.lookups if one and one.state not in ("hit", "miss")]:
         return [f"not cached: {uncached[0].state}{f', {uncached[0].reason}' if uncached[0].reason else ''}"]

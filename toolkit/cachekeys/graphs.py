@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from toolkit.cachekeys.trace import Reading, Record, read_records
+from toolkit.cachekeys.values import Compile, Lookup, Part, RunTrace
 
 CACHES = {"fx_graph_cache_": "fx", "aotautograd_cache_": "aotautograd"}
 """The beginning of a lookup's artifact, and whose cache it is about; its state follows."""
@@ -21,74 +23,14 @@ CACHES = {"fx_graph_cache_": "fx", "aotautograd_cache_": "aotautograd"}
 METRICS = ("compilation_metrics", "bwd_compilation_metrics")
 DISABLED = "fx_graph_cache_disabled"
 CODE = "inductor_output_code"
+START = "dynamo_start"
 
 PART = re.compile(r"\[(?P<hash>[a-z0-9]+)\] (?P<name>[^\n]*?): (?P<text>.*)", re.DOTALL)
 """A part of a key's input as torch lists it: the hash is what counts, the text is for reading."""
 
+LINE_END = "\n"
+FAILURE_LENGTH = 160
 RANK = re.compile(r"rank_(\d+)_")
-DEBUGGING = "TORCH_LOGS=+torch._functorch._aot_autograd.autograd_cache"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
-    """One part of a key's input."""
-
-    hash: str
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Lookup:
-    """One look into a cache.
-
-    `place` tells it from the others of its run: process, compile id, cache, and the how many-eth of these. `state` is
-    torch's word (`hit`, `miss`, `bypass`), or `disabled` or `unrecorded`. `parts` is None where the trace lists none.
-    `seconds` is what compiling took after a miss, `saved` what a hit says it has saved.
-    """
-
-    process: str
-    compile_id: str
-    cache: str
-    ordinal: int
-    state: str
-    key: str | None
-    reason: str
-    direction: str
-    parts: Mapping[str, Part] | None
-    seconds: float | None
-    saved: float | None
-
-    @property
-    def place(self) -> tuple[str, str, str, int]:
-        """What the same lookup is found by in another run."""
-        return self.process, self.compile_id, self.cache, self.ordinal
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Compile:
-    """One compile of a frame, forward with all that belongs to it, or of its backward."""
-
-    process: str
-    compile_id: str
-    backward: bool
-    function: str
-    seconds: float | None
-
-    @property
-    def place(self) -> tuple[str, str, bool]:
-        """What the same compile is found by in another run."""
-        return self.process, self.compile_id, self.backward
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunTrace:
-    """All that one run's traces say."""
-
-    lookups: tuple[Lookup, ...]
-    compiles: tuple[Compile, ...]
-    torch: str | None
-    doubts: tuple[str, ...]
-    files: int
 
 
 @dataclass(slots=True)
@@ -98,6 +40,7 @@ class _File:
     lookups: list[Lookup] = field(default_factory=list)
     compiles: list[Compile] = field(default_factory=list)
     coded: list[str] = field(default_factory=list)
+    begun: dict[str, int] = field(default_factory=dict)
     torch: str | None = None
     rank: str | None = None
     begins: str = ""
@@ -128,6 +71,8 @@ def _read_file(path: Path, reading: Reading, pool: dict[str, str]) -> _File:
             told.rank = str(record.header["rank"])
         _take(record, told, pool)
     told.lookups += [_unrecorded(one) for one in dict.fromkeys(told.coded) if not _has_lookup(told, one)]
+    failed = {one.compile_id: one.failure for one in told.compiles if one.failure}
+    told.lookups = [replace(one, failure=failed.get(one.compile_id, "")) for one in told.lookups]
     return told
 
 
@@ -137,7 +82,7 @@ def _is_wanted(header: Mapping[str, Any]) -> bool:
 
 
 def _take(record: Record, told: _File, pool: dict[str, str]) -> None:
-    name, here = _artifact(record.header), _compile_id(record.header)
+    name, here = _artifact(record.header), _place(record.header, told)
     if prefix := next((one for one in CACHES if name.startswith(one)), None):
         state, content = name.removeprefix(prefix), _object(record.payload)
         if state in ("hit", "miss", "bypass"):
@@ -201,7 +146,22 @@ def _compile(compile_id: str, metrics: str, content: Mapping[str, Any]) -> Compi
         backward=metrics != METRICS[0],
         function=f"{name} ({file}:{line})" if name and file else name,
         seconds=_scaled(content.get("entire_frame_compile_time_s"), 1.0) if whole is None else whole,
+        failure=_failure(content),
     )
+
+
+def _failure(content: Mapping[str, Any]) -> str:
+    kind, reason = _text(content.get("fail_type")), _text(content.get("fail_reason"))
+    return shorten(f"{kind}: {reason.partition(LINE_END)[0]}", FAILURE_LENGTH, placeholder=" ...") if kind else ""
+
+
+def _place(header: Mapping[str, Any], told: _File) -> str:
+    """Return the compile that a record belongs to; torch counts anew after a reset: `0/0`, then `0/0 #2`."""
+    here = _compile_id(header)
+    if START in header and not header.get("attempt"):
+        told.begun[here] = told.begun.get(here, 0) + 1
+    times = told.begun.get(here, 1)
+    return here if times == 1 else f"{here} #{times}"
 
 
 # --- fields ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.trace_sample import CODE, COMPILE, VERSION, fx, lookup, metrics, record, version
-from toolkit.cachekeys.graphs import RunTrace, read_run
+from toolkit.cachekeys.graphs import read_run
+from toolkit.cachekeys.values import RunTrace
 
 FORWARD = ["gm: f", "fx_kwargs[is_backward]: False", "fx_kwargs[is_inference]: False"]
 BACKWARD = ["gm: g", "fx_kwargs[is_backward]: True", "fx_kwargs[is_inference]: False"]
@@ -98,6 +99,29 @@ def test_a_compiled_backward_and_a_compile_without_a_frame_have_names_too(tmp_pa
     )
 
     assert [one.compile_id for one in read(tmp_path, a=text).lookups] == ["!1/0/0", "!2", "-"]
+
+
+def test_compiles_after_a_reset_are_others_though_torch_counts_anew(tmp_path: Path) -> None:
+    begin, again = record({"dynamo_start": {}, **COMPILE}), record({"dynamo_start": {}, **COMPILE, "attempt": 1})
+    text = begin + again + fx("miss", "one") + metrics(1, "f") + fx("miss", "back") + begin + fx("miss", "two")
+    found = read(tmp_path, a=text + metrics(2, "g"))
+
+    assert [(one.compile_id, one.ordinal, one.key) for one in found.lookups] == [
+        ("0/0", 1, "one"), ("0/0", 2, "back"), ("0/0 #2", 1, "two")
+    ]  # fmt: skip
+    assert [(one.compile_id, one.function) for one in found.compiles] == [
+        ("0/0", "f (m.py:3)"),
+        ("0/0 #2", "g (m.py:3)"),
+    ]
+
+
+def test_a_compile_that_fails_is_said_to(tmp_path: Path) -> None:
+    failing = {"co_name": "f", "fail_type": "InductorError", "fail_reason": "AssertionError: no\n\nmore"}
+    text = lookup("aotautograd_cache_miss", {"key": "a"}) + record({"compilation_metrics": failing, **COMPILE})
+    found = read(tmp_path, a=text)
+
+    assert [one.failure for one in found.compiles] == ["InductorError: AssertionError: no"]
+    assert [one.failure for one in found.lookups] == ["InductorError: AssertionError: no"]
 
 
 def test_ranks_are_named_by_file_or_by_record(tmp_path: Path) -> None:
