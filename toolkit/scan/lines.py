@@ -151,7 +151,7 @@ def _read(line: str) -> Line:
         return Line("", NOTHING)
     indent = line[: len(line) - len(line.lstrip(" "))]
     if text.startswith("@"):
-        return Line(f"{indent}{text}", NOTHING)
+        return Line(f"{indent}{text}", _facts(text[1:]))
     if text.endswith(":"):
         return Line(f"{indent}{text}", _header_facts(text))
     return Line(f"{indent}pass", _facts(text))

@@ -30,7 +30,7 @@ def may_park(program: Program, value: Value, output: Output) -> Verdict:
 def _bytes(program: Program, output: Output) -> int | None:
     """Return the bytes of an output: what is stored has its sizes, the store its type."""
     stored = program.values[output.value]
-    if stored.least_bytes is None or stored.dtype is None:
+    least = stored.least_bytes
+    if least is None or stored.dtype is None or output.dtype not in BYTES:
         return None
-    dtype = output.dtype or stored.dtype
-    return stored.least_bytes // BYTES[stored.dtype] * BYTES[dtype] if dtype in BYTES else None
+    return least // BYTES[stored.dtype] * BYTES[output.dtype]

@@ -73,20 +73,18 @@ def _bytes(path: str) -> bytes:
     """Read a plain file that is not too large; a pipe is never waited for."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise UnreadableError("not a plain file")
+            if found.st_size > MOST_BYTES:
+                raise UnreadableError(f"too large: {found.st_size} bytes, at most {MOST_BYTES} are read")
+            with open(descriptor, "rb", closefd=False) as stream:
+                return stream.read(MOST_BYTES + 1)
+        finally:
+            os.close(descriptor)
     except OSError as fault:
         raise UnreadableError(fault.strerror or str(fault)) from fault
-    with open(descriptor, "rb") as stream:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise UnreadableError("not a plain file")
-        if found.st_size > MOST_BYTES:
-            raise UnreadableError(
-                f"too large: {found.st_size / 1e6:.0f} MB, at most {MOST_BYTES / 1e6:.0f} MB are read"
-            )
-        try:
-            return stream.read(MOST_BYTES + 1)
-        except OSError as fault:
-            raise UnreadableError(fault.strerror or str(fault)) from fault
 
 
 def _text(raw: bytes) -> str:
@@ -127,8 +125,8 @@ def _count(path: str, outline: Outline, *, is_wrapper: bool) -> FileReport:
         custom=custom,
         extern=extern,
         fallbacks=_tally(kernel.name for kernel in _fallbacks(kernels)),
-        hazards=hazards,
-        doubts=doubts,
+        hazards=tuple(hazards),
+        doubts=tuple(doubts),
     )
 
 

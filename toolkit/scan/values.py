@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -52,8 +52,8 @@ class FileReport:
     custom: Mapping[str, int] = field(default_factory=dict)
     extern: Mapping[str, int] = field(default_factory=dict)
     fallbacks: Mapping[str, int] = field(default_factory=dict)
-    hazards: Sequence[Hazard] = ()
-    doubts: Sequence[str] = ()
+    hazards: tuple[Hazard, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 class UnreadableError(Exception):

@@ -41,8 +41,6 @@ MIXED = wrapper(
         "buf3 = 1e-05",
     ],
 )
-LEADING_ZEROS = "leading zeros in decimal integer literals are not permitted; use an 0o prefix for octal integers"
-NO_END = "unterminated triple-quoted string literal (detected at line 1)"
 SAMPLES = {"plain": plain(7, keeps_vendor=True), "hazardous": hazardous(), "mixed": MIXED}
 
 
@@ -134,6 +132,8 @@ def test_a_text_that_is_damaged_passes_only_where_it_is_still_python(data: st.Da
         pytest.param("while torch.ops.a.hidden():\n\tpass\n", id="tabs, and a call in a head"),
         pytest.param("try:\n    pass\nexcept torch.ops.a.hidden():\n    pass\n", id="a call in a handler"),
         pytest.param("def f(x=torch.ops.a.hidden()):\n    pass\n", id="a call in a default"),
+        pytest.param("@f(torch.ops.a.hidden())\ndef g():\n    pass\n", id="a call in a decorator"),
+        pytest.param("class A(torch.ops.a.hidden()):\n    pass\n", id="a call among bases"),
         pytest.param("f = lambda: torch.ops.a.hidden()\n", id="a call in a lambda"),
         pytest.param("match x:\n    case 1:\n        torch.ops.a.hidden()\n", id="a match"),
     ],
@@ -148,19 +148,12 @@ def test_no_call_is_hidden(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        pytest.param("def f(:\n", "invalid syntax", id="not Python"),
-        pytest.param("x = 0123\n", LEADING_ZEROS, id="a leading zero"),
-        pytest.param("(" * 500, "too many nested parentheses", id="brackets"),
-        pytest.param("    x = 1\n", "unexpected indent", id="indented"),
-        pytest.param('"""a\n', NO_END, id="a string without end"),
-    ],
-)  # fmt: skip
-def test_what_is_not_python_is_refused(text: str, message: str) -> None:
-    with pytest.raises(SyntaxError) as fault:
+    "text",
+    ["def f(:\n", "x = 0123\n", "(" * 500, "    x = 1\n", '"""a\n', "x = 1\n  y = 2\n", "if x:\ny = 1\n", "else:\n"],
+)
+def test_what_is_not_python_is_refused(text: str) -> None:
+    with pytest.raises(SyntaxError):
         outline_of(text)
-    assert fault.value.msg == message
 
 
 def test_a_long_text_of_no_known_form_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:

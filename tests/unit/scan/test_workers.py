@@ -1,0 +1,94 @@
+"""Many files on all cores: the same reports in the same order, and a worker that dies costs one file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.generated_code import hazardous, make_debug_tree, plain
+from toolkit.errors import CommandError
+from toolkit.scan import workers
+from toolkit.scan.reading import read_file
+from toolkit.scan.walking import find_files
+from toolkit.scan.workers import read_files, work
+
+DYING = """\
+import os, signal
+from toolkit.scan import workers
+real = workers.read_file
+def read_file(path, *, is_named):
+    if path.endswith("_3_inference_3.0/output_code.py"):
+        {}
+    return real(path, is_named=is_named)
+workers.read_file = read_file
+"""
+
+
+@pytest.fixture(autouse=True)
+def many_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "FEW", 5)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    make_debug_tree(tmp_path / "tree", graphs=10, with_vendor=6)
+    (tmp_path / "tree/chazard.py").write_text(hazardous(), encoding="utf-8")
+    (tmp_path / "tree/not python.py").write_bytes(b"async_compile = (\n")
+    (tmp_path / "tree" / os.fsdecode(b"odd\xff.py")).write_text(plain(1), encoding="utf-8")
+    return tmp_path / "tree"
+
+
+def test_processes_report_what_one_would(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree)
+    candidates = find_files([Path()]).candidates
+    alone = [read_file(one.path, is_named=one.is_named) for one in candidates]
+    together = list(read_files(candidates, os.environ))
+
+    assert len(alone) == 10 * 3 + 3
+    assert sum(len(one.hazards) for one in alone) == 1
+    assert together == alone
+
+
+def in_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str) -> dict[str, str]:
+    """Let each worker do something odd when it comes to one file."""
+    (tmp_path / "sitecustomize.py").write_text(DYING.format(action), encoding="utf-8")
+    real = workers.compose_env
+
+    def compose(caller: dict[str, str], extra: dict[str, str]) -> dict[str, str]:
+        return real(caller, {**extra, "PYTHONPATH": f"{tmp_path}:{extra['PYTHONPATH']}"})
+
+    monkeypatch.setattr(workers, "compose_env", compose)
+    return dict(os.environ)
+
+
+def test_a_file_that_a_worker_dies_of_is_told(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = in_worker(tmp_path, monkeypatch, "os.kill(os.getpid(), signal.SIGSEGV)")
+    reports = list(read_files(find_files([tree]).candidates, environ))
+    odd = [one for one in reports if "_3_inference" in one.path and one.path.endswith("output_code.py")]
+
+    assert [(one.state, one.why) for one in odd] == [
+        ("unreadable", "the process that read it ended with signal SIGSEGV")
+    ]
+    assert sum(one.state == "wrapper" for one in reports) == 9 + 2
+
+
+def test_a_worker_that_fails_is_an_error(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = in_worker(tmp_path, monkeypatch, "raise KeyError('a bug')")
+    with pytest.raises(CommandError) as fault:
+        list(read_files(find_files([tree]).candidates, environ))
+
+    assert fault.value.message == "a worker of the scan ended with exit code 1"
+    assert fault.value.details[-1] == "KeyError: 'a bug'"
+
+
+def test_a_worker_writes_a_line_for_each_file(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(plain(1), encoding="utf-8")
+    (tmp_path / "list").write_bytes(f"1{tmp_path}/a.py\0000{tmp_path}/gone.py\0".encode())
+    work(tmp_path / "list", tmp_path / "reports")
+    first, second = (tmp_path / "reports").read_text(encoding="utf-8").splitlines()
+
+    assert first.startswith('{"path":"","state":"wrapper","why":"","kernels":{"dvm":1}')
+    assert second.startswith('{"path":"","state":"unreadable","why":"No such file or directory"')
