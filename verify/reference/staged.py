@@ -14,7 +14,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from verify.reference.program import BINARY, COMPARISONS, REDUCTIONS, UNARY, Instruction, Program, Value
+from verify.reference.program import BINARY, REDUCTIONS, UNARY, Instruction, Program, Value
+from verify.reference.rules import COMPARISONS
 
 LOADS = frozenset(("load", "view_load"))
 ELEMENTWISE = UNARY | BINARY | COMPARISONS | frozenset(("cast", "select", "reshape"))
