@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.generated_code import HEAD, RUNNER, TAIL, dvm_kernel
@@ -11,6 +16,61 @@ SIZE = 200_000
 PER_FOLDER = 100
 BLOCKS = 400
 """How many pieces of a call are written once; each file takes another choice of them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScanRun:
+    """One scan: wall seconds, and the sum of what each of its processes held at the most, in MB."""
+
+    seconds: float
+    peak_mb: float
+
+
+PARSE_ALL = (
+    "import ast, pathlib, sys\n"
+    "for path in sorted(pathlib.Path(sys.argv[1]).rglob('output_code.py')): ast.parse(path.read_text())"
+)
+"""What one would do otherwise, before anything is counted."""
+
+
+def run_scan(words: Sequence[str], env: Mapping[str, str]) -> ScanRun:
+    """Run a scan and watch the memory of its processes, the workers too; raise CalledProcessError where it fails."""
+    started = time.perf_counter()
+    child = subprocess.Popen(words, env=dict(env), stdout=subprocess.DEVNULL)
+    peaks: dict[int, int] = {}
+    while child.poll() is None:
+        for pid in (child.pid, *_children(child.pid)):
+            peaks[pid] = max(peaks.get(pid, 0), _peak_kilobytes(pid))
+        time.sleep(0.05)
+    seconds = time.perf_counter() - started
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, words)
+    return ScanRun(seconds=seconds, peak_mb=sum(peaks.values()) / 1024)
+
+
+def parse_seconds(tree: Path, env: Mapping[str, str]) -> float:
+    """Return how long it takes one process to parse every file of a tree with `ast`."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", PARSE_ALL, str(tree)], env=dict(env), check=True)
+    return time.perf_counter() - started
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += [int(word) for word in thread.read_text().split()]
+        except OSError:  # The thread has ended.
+            continue
+    return found
+
+
+def _peak_kilobytes(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:  # The process has ended.
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
 
 
 def make_generated_files(root: Path, *, files: int) -> None:
