@@ -21,7 +21,7 @@ from toolkit.page.values import SIDES, Account, NumberRow, grouped
 from toolkit.page.words import count, figure, shape_words, within_words
 
 NONE_RECORDED = "No check of this proof has recorded numbers."
-LAST_BUCKET = "nonfinite"
+EQUAL, LAST_BUCKET = "0", "nonfinite"
 BUDGET = 350_000
 """Characters of HTML that the values of all graphs may take, beside the plots."""
 
@@ -134,15 +134,19 @@ def _histogram(graph: str, mode: str, reference: str, rows: Sequence[NumberRow])
         return ""
     totals = {side: sum(own.values()) for side, own in counts.items()}
     caption = f"{graph}: distance in ULP, mode {mode}, against {reference}"
-    heads = ("ULP", *counts, "counts, logarithmic")
-    lines = [
-        (text(bucket), *(f"{counts[side].get(bucket, 0):,}" for side in counts),
-         "" if bucket == GAP else count_bars({side: counts[side].get(bucket, 0) for side in counts}, totals))
-        if bucket != GAP else (GAP, *("0" for _ in counts), "")
-        for bucket in shown_buckets(counts)
-    ]  # fmt: skip
     elements = ", ".join(f"{side}: {count(total, 'element')}" for side, total in totals.items())
-    return table(f"{caption} ({elements})", heads, lines, class_="histogram")
+    buckets = shown_buckets(counts)
+    if buckets == [EQUAL]:
+        return tag("p", text(f"{caption}: 0 everywhere ({elements})"), class_="soft")
+    lines = [_histogram_row(bucket, counts, totals) for bucket in buckets]
+    return table(f"{caption} ({elements})", ("ULP", *counts, "counts, logarithmic"), lines, class_="histogram")
+
+
+def _histogram_row(
+    bucket: str, counts: Mapping[Side, Mapping[str, int]], totals: Mapping[Side, int]
+) -> tuple[str, ...]:  # fmt: skip
+    own = {side: counts[side].get(bucket, 0) for side in counts}
+    return text(bucket), *(f"{number:,}" for number in own.values()), count_bars(own, totals) if bucket != GAP else ""
 
 
 def shown_buckets(counts: Mapping[Side, Mapping[str, int]]) -> list[str]:

@@ -87,7 +87,8 @@ def legend(points: Iterable[Point]) -> str:
     """Return what the shapes of some points mean."""
     given = list(points)
     modes = _ordered_modes(given)
-    sides = [(_legend_mark(_shape_id("recorded", side), side), side) for side in SIDES]
+    there = {point.side for point in given}
+    sides = [(_legend_mark(_shape_id("recorded", side), side), side) for side in SIDES if side in there]
     entries = [*sides, *((_legend_mark(_shape_id(mode), "mode"), mode) for mode in modes)]
     return '<p class="legend">' + " ".join(f"<span>{mark} {text(name)}</span>" for mark, name in entries) + "</p>"
 

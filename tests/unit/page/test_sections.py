@@ -152,6 +152,13 @@ def test_the_distribution_has_each_side_s_counts(account: Account) -> None:
     assert "0 19 1,000 3-4 0 20 nonfinite 1 0" in seen
 
 
+def test_a_distribution_of_equal_values_is_one_line(account: Account) -> None:
+    html = render_numbers(replace(account, numbers=(row(ulps={"0": 1000, "1": 0}), row(side="base", ulps={"0": 1}))))
+
+    assert "mode recorded, against eager: 0 everywhere (base: 1 element, overlay: 1000 elements)" in html
+    assert "counts, logarithmic" not in html
+
+
 def test_a_value_without_elements_has_no_distribution(account: Account) -> None:
     html = render_numbers(replace(account, numbers=(row(ulps={}, shape=(0,)),)))
 
