@@ -80,9 +80,11 @@ class _Stage:
 def align(program: Program, recording: Recording) -> Plan:
     """Return the launches with what each loads and stores; raise AlignmentError where they do not tell."""
     stages = _pair(parse_listing(recording.listing), recording.launches)
-    terms = Terms(program, recording.numbers)
-    matching = _Matching(program, recording, terms, stages)
-    matching.run()
+    matching = _Matching(program, recording, Terms(program, recording.numbers), stages)
+    if len(stages) == 1:
+        matching.take_outputs()  # nothing crosses, so the addresses alone tell
+    else:
+        matching.run()
     return matching.plan()
 
 
@@ -151,6 +153,20 @@ class _Matching:
                 break
         for stored in self._stores:
             self._settle(stored)
+
+    def take_outputs(self) -> None:
+        """Match the stores of a single stage with the outputs, and its loads with the inputs, by their addresses."""
+        stage = self._stages[0]
+        free = list(self._program.stores)
+        for stored in self._stores:
+            copied = not any(stored.address == address for address in self._recording.addresses.values())
+            wanted = None if copied else stored.address
+            found = next((one for one in free if self._recording.addresses[one.number] == wanted), None)
+            if found is None:
+                raise AlignmentError(f"the only stage of the listing: {stored.node} is none of the outputs")
+            free.remove(found)
+            stored.output, stored.instruction = found.number, found.values[0].number
+        stage.terms = {number: self._loadable(stage, address) for number, address in stage.loaded.items()}
 
     def plan(self) -> Plan:
         launches: list[Launch] = []

@@ -10,7 +10,8 @@ out. What does not have the known form, a kernel with matrix multiplication for 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 STAGE = re.compile(r"^\s*vgraph\(tile_num=(\d+)\) \{$")
 NODE = re.compile(r"^\s*%(\d+)\[[^\]]*\]<(\w+)> = (\w+)(?:<(.*?)>)?\(((?:%.*)?)\)(?: //.*)?$")
@@ -18,6 +19,7 @@ OPERAND = re.compile(r"%(\d+)\[")
 FRAME = re.compile(r"^\s*(?:vgraph\.stages\(\) \{|\}|// .*|)$")
 LOADS = frozenset(("Load", "ViewLoad"))
 STORES = frozenset(("Store",))
+DUMMY = "LoadDummy"
 
 
 class UnreadableListingError(ValueError):
@@ -72,4 +74,12 @@ def parse_listing(text: str) -> tuple[Stage, ...]:
             raise UnreadableListingError(f"the compiler's listing has a line of an unknown form: {line.strip()!r}")
     if not stages:
         raise UnreadableListingError("the compiler's listing holds no stage")
-    return tuple(Stage(tiles=tiles, nodes=tuple(nodes)) for tiles, nodes in stages)
+    return tuple(Stage(tiles=tiles, nodes=tuple(_without_dummies(nodes))) for tiles, nodes in stages)
+
+
+def _without_dummies(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Leave out the nodes that stand where a launch loads nothing."""
+    dummies = {node.number for node in nodes if node.name == DUMMY}
+    for node in nodes:
+        if node.number not in dummies:
+            yield replace(node, operands=tuple(one for one in node.operands if one not in dummies))

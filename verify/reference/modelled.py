@@ -23,8 +23,11 @@ from verify.reference.evaluate import bind, evaluate
 from verify.reference.listing import UnreadableListingError
 from verify.reference.program import Program
 from verify.reference.stages import Overlaps, Plan, evaluate_stages, tell_hazards, tell_parked
+from verify.reference.worst import plan_worst
 
 MODES = ("recorded", "separate", "worst case")
+STAGED = ("vector", "vector:opt_fractal", "spec")
+"""The types of kernels whose worst case is known: a launch for each stage, in the builder's order."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,18 +69,29 @@ class ModelledKernel:
         if hazards == "separate":
             evaluate(binding)
             return Ran()
-        known = self._find(arguments, binding.arguments)
+        known = self._find(hazards, arguments, binding.arguments)
         if known.plan is None or known.overlaps is None:
             evaluate(binding)
         else:
             evaluate_stages(known.plan, binding, known.overlaps)
         return known.ran
 
-    def _find(self, arguments: Sequence[Any], shared: Mapping[int, Any]) -> _Known:
-        layout = recordings.layout_of(arguments)
-        if layout not in self._known:
-            self._known[layout] = self._record(arguments, shared)
-        return self._known[layout]
+    def _find(self, hazards: str, arguments: Sequence[Any], shared: Mapping[int, Any]) -> _Known:
+        key = (hazards, *recordings.layout_of(arguments))
+        if key not in self._known:
+            know = self._record if hazards == "recorded" else self._suppose
+            self._known[key] = know(arguments, shared)
+        return self._known[key]
+
+    def _suppose(self, arguments: Sequence[Any], shared: Mapping[int, Any]) -> _Known:
+        tensors = {number: one for number, one in shared.items() if hasattr(one, "untyped_storage")}
+        copied = frozenset(one for one in tensors if recordings.is_copied(self.program, one, tensors[one]))
+        overlaps = recordings.overlaps_of(shared, copied)
+        if self.program.kind not in STAGED or not _is_aliased(self.program, overlaps):
+            return _Known(ran=Ran(), plan=None, overlaps=None)
+        plan = plan_worst(self.program, recordings.shapes_of(self.program, shared), overlaps, copied)
+        hazards = tuple(f"supposed, not recorded: {one}" for one in tell_hazards(plan, overlaps))
+        return _Known(ran=Ran(hazards=hazards, parked=tell_parked(plan)), plan=plan, overlaps=overlaps)
 
     def _record(self, arguments: Sequence[Any], shared: Mapping[int, Any]) -> _Known:
         recording = recordings.record(self._kernel, self.program, arguments)

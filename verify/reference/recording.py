@@ -43,10 +43,10 @@ def record(kernel: Any, program: Program, arguments: Sequence[Any]) -> Recording
         listing=listing,
         launches=tuple(read_launches(lines, {}, LEARNT)),
         addresses={
-            number: None if _is_copied(program, number, one) else one.data_ptr() for number, one in tensors.items()
+            number: None if is_copied(program, number, one) else one.data_ptr() for number, one in tensors.items()
         },
         numbers={one.number: number for one, number in zip(wanted, scratch, strict=True) if one.number not in tensors},
-        shapes=_shapes(program, dict(zip((one.number for one in wanted), scratch, strict=True))),
+        shapes=shapes_of(program, dict(zip((one.number for one in wanted), scratch, strict=True))),
     )
 
 
@@ -95,11 +95,13 @@ def _lay_out(arguments: Sequence[Any]) -> list[Any]:
     return made
 
 
-def _is_copied(program: Program, number: int, tensor: Any) -> bool:
+def is_copied(program: Program, number: int, tensor: Any) -> bool:
+    """Tell whether the runtime gives the kernel a gapless copy of an argument."""
     return program.instructions[number].operation != "view_load" and not tensor.is_contiguous()
 
 
-def _shapes(program: Program, arguments: Mapping[int, Any]) -> dict[int, tuple[int, ...]]:
+def shapes_of(program: Program, arguments: Mapping[int, Any]) -> dict[int, tuple[int, ...]]:
+    """Return the shapes of all values of a launch, by instruction number."""
     torch = importlib.import_module("torch")
 
     def read(one: Instruction) -> Any:

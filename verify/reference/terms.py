@@ -29,7 +29,7 @@ SAME = {
 COMPARED = {"equal": 0, "not_equal": 1, "greater": 2, "greater_equal": 3, "less": 4, "less_equal": 5}
 REDUCED = frozenset(("sum", "max", "min"))
 COMMUTATIVE = frozenset(("Add", "Mul", "Maximum", "Minimum", "LogicalAnd", "LogicalOr"))
-TRANSPARENT = frozenset(("Cast", "Broadcast", "Reshape", "Copy"))
+TRANSPARENT = frozenset(("Cast", "Broadcast", "Reshape", "Copy", "RemovePad"))
 """Nodes that leave a term as it is."""
 
 CLOSE = 1e-3
