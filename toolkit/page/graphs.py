@@ -33,14 +33,27 @@ def _body(account: Account) -> Iterator[str]:
     )
     programs = {(check, graph): sides for check, graph, sides in by_graph(account.programs)}
     room = BUDGET
-    for check, graphs in grouped(account.graphs, lambda one: one.check):
+    checks = grouped(_in_order(account), lambda one: one.check)
+    first = next((graph for _, graphs in checks for graph in graphs if _is_compared(graph)), None)
+    for check, graphs in checks:
         yield f"<h3>{text(check)}</h3>"
         for graph in graphs:
-            written = _graph(graph, programs.get((check, graph.graph), {}), is_open=room == BUDGET)
+            written = _graph(graph, programs.get((check, graph.graph), {}), is_open=graph is first)
             if len(written) > room:
                 written = _named_only(graph)
             room -= len(written)
             yield written
+
+
+def _in_order(account: Account) -> list[GraphEvidence]:
+    """Sort graphs by the proof's order of checks, those that have a before and an after first."""
+    places = {check.name: place for place, check in enumerate(account.checks)}
+    compared = {graph.check for graph in account.graphs if _is_compared(graph)}
+    return sorted(account.graphs, key=lambda graph: (graph.check not in compared, places.get(graph.check, len(places))))
+
+
+def _is_compared(graph: GraphEvidence) -> bool:
+    return len(graph.code) == len(SIDES)
 
 
 def _graph(graph: GraphEvidence, programs: Mapping[Side, Program], *, is_open: bool) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from toolkit.model import Side
 from toolkit.page.html import section, table, text
 from toolkit.page.values import SIDES, Account, Program, grouped
 from toolkit.page.words import NONE, kernel_words
 
-HEADS = ("graph", "kernels, base", "kernels, overlay", "launches, base", "launches, overlay", "more launches")
+Cell = Callable[[Mapping[Side, Program]], str]
+
 NONE_RECORDED = "No check of this proof has recorded kernels and launches."
 
 
@@ -29,18 +31,37 @@ def _body(account: Account) -> Iterator[str]:
         yield f"<p>{NONE_RECORDED}</p>"
         return
     for check, graphs in grouped(by_graph(account.programs), lambda one: one[0]):
-        rows = [(text(graph), *_cells(sides)) for _, graph, sides in graphs]
-        yield table(f"{check}: kernels and launches", HEADS, rows, class_="figures")
+        there = [side for side in SIDES if any(side in sides for _, _, sides in graphs)]
+        has_launches = any(program.launches for _, _, sides in graphs for program in sides.values())
+        columns = _columns(there, has_launches)
+        rows = [(text(graph), *(cell(sides) for cell in columns.values())) for _, graph, sides in graphs]
+        yield table(f"{check}: kernels and launches", ("graph", *columns), rows, class_="figures")
 
 
-def _cells(sides: Mapping[Side, Program]) -> Iterator[str]:
-    for side in SIDES:
-        yield text(kernel_words(sides[side].kernels)) + _lost(sides[side]) if side in sides else NONE
-    for side in SIDES:
-        yield str(len(sides[side].launches)) if side in sides else NONE
-    both = len(sides) == len(SIDES)
-    more = len(sides["overlay"].launches) - len(sides["base"].launches) if both else 0
-    yield NONE if not both else f"{more:+d}" if more else "0"
+def _columns(there: Sequence[Side], has_launches: bool) -> dict[str, Cell]:
+    """Return the columns that say anything, each with what writes its cells."""
+    columns: dict[str, Cell] = {f"kernels, {side}": partial(_kernels, side) for side in there}
+    if has_launches:
+        columns |= {f"launches, {side}": partial(_launches, side) for side in there}
+    if has_launches and len(there) == len(SIDES):
+        columns["more launches"] = _more_launches
+    return columns
+
+
+def _kernels(side: Side, sides: Mapping[Side, Program]) -> str:
+    return text(kernel_words(sides[side].kernels)) + _lost(sides[side]) if side in sides else NONE
+
+
+def _launches(side: Side, sides: Mapping[Side, Program]) -> str:
+    return str(len(sides[side].launches)) if side in sides and sides[side].launches else NONE
+
+
+def _more_launches(sides: Mapping[Side, Program]) -> str:
+    numbers = [len(sides[side].launches) for side in SIDES if side in sides]
+    if len(numbers) < len(SIDES) or 0 in numbers:
+        return NONE
+    more = numbers[1] - numbers[0]
+    return f"{more:+d}" if more else "0"
 
 
 def _lost(program: Program) -> str:

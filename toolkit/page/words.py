@@ -70,14 +70,11 @@ def kernel_words(kernels: Sequence[Kernel]) -> str:
 
 
 def program_words(program: Program) -> str:
-    """Say what a graph became, and what it loses."""
+    """Say what a graph became, in how many launches where these were recorded, and what it loses."""
     lost = f"; {UNICODE_MARKS.bad} loses {', '.join(program.lost)}" if program.lost else ""
-    return f"{kernel_words(program.kernels)}, {launch_words(program)}{lost}"
-
-
-def launch_words(program: Program) -> str:
-    """Say how many launches a graph takes."""
-    return count(len(program.launches), "launch").replace("launchs", "launches")
+    launches = len(program.launches)
+    told = f", {launches} launch{'' if launches == 1 else 'es'}" if launches else ""
+    return f"{kernel_words(program.kernels)}{told}{lost}"
 
 
 def within_words(rows: Sequence[NumberRow]) -> str:

@@ -17,6 +17,7 @@ from toolkit.page.origins import DIFF_LIMIT, render_diff, render_origins
 from toolkit.page.repeating import render_repeating
 from toolkit.page.summary import render_summary
 from toolkit.page.timings import render_timings
+from toolkit.page.values import SIDES
 
 
 def words(html: str) -> str:
@@ -190,11 +191,20 @@ def test_kernels_and_launches_are_counted_on_both_sides(account: Account) -> Non
 
 
 def test_a_graph_of_one_side_has_a_dash_on_the_other(account: Account) -> None:
-    one = Program(check="c", side="base", graph="g", kernels=(Kernel(name="k", type="mix"),), launches=())
+    kernels = (Kernel(name="k", type="mix"),)
+    both = [Program(check="c", side=side, graph="f", kernels=kernels, launches=("1",)) for side in SIDES]
+    one = Program(check="c", side="base", graph="g", kernels=kernels, launches=())
     dash = "\N{EN DASH}"
 
+    seen = words(render_kernels(replace(account, programs=(*both, one))))
+    assert seen.endswith(f"f 1 kernel (mix) 1 kernel (mix) 1 1 0 g 1 kernel (mix) {dash} {dash} {dash} {dash}")
+
+
+def test_columns_that_would_say_nothing_are_left_out(account: Account) -> None:
+    one = Program(check="c", side="overlay", graph="g", kernels=(Kernel(name="k", type="mix"),), launches=())
     seen = words(render_kernels(replace(account, programs=(one,))))
-    assert seen.endswith(f"g 1 kernel (mix) {dash} 0 {dash} {dash}")
+
+    assert seen.endswith("graph kernels, overlay g 1 kernel (mix)")
 
 
 def test_without_programs_the_section_says_so(account: Account) -> None:
@@ -230,6 +240,14 @@ def test_what_is_lost_stands_beside_the_launches(account: Account) -> None:
     seen = words(render_graphs(account))
 
     assert "launches, base 1 blocks: store old ✗ old is lost: launch 1 writes it launches, overlay" in seen
+
+
+def test_what_has_a_before_and_an_after_comes_first_and_is_unfolded(account: Account) -> None:
+    lone = GraphEvidence(check="origins", graph="lone", code={"overlay": KeptFile(path="a", text="1")}, stages={})
+    html = render_graphs(replace(account, graphs=(lone, *reversed(account.graphs))))
+
+    assert re.findall(r"<h3>(.*?)</h3>", html) == ["aliased", "accumulator", "origins"]
+    assert re.findall(r'<details class="graph"( open)?>', html) == [" open", "", ""]
 
 
 def test_without_code_the_section_says_so(account: Account) -> None:
