@@ -16,7 +16,7 @@ import msgspec
 from toolkit.model import CheckResult, Side
 from toolkit.page import GraphEvidence, KeptFile, Kernel, NumberRow, Program
 
-READ_LIMIT = 256_000
+READ_LIMIT = 128_000
 """Bytes that are read of one file."""
 
 MOST_GRAPHS = 300

@@ -58,10 +58,11 @@ def _patch(patch: PatchAccount, account: Account) -> str:
     )
     left = "" if patch.is_in else " <em>(left out: the base has it)</em>"
     summary = f"<b>{text(patch.name)}</b>{left}" + (f'<span class="verdicts">{said}</span>' if said else "")
-    return details(summary, "\n".join(_inside(patch)), class_="patch")
+    return details(summary, "\n".join(_inside(patch, has_check=check is not None)), class_="patch")
 
 
-def _inside(patch: PatchAccount) -> Iterator[str]:
+def _inside(patch: PatchAccount, *, has_check: bool) -> Iterator[str]:
+    witness = text(patch.witness)
     if patch.remark:
         yield tag("p", text(patch.remark), class_="notice")
     if patch.reason:
@@ -69,7 +70,7 @@ def _inside(patch: PatchAccount) -> Iterator[str]:
     yield facts(
         [
             ("upstream", text(patch.upstream_status)),
-            ("witness", f'<a href="#check-{text(patch.witness)}">{text(patch.witness)}</a>' if patch.witness else ""),
+            ("witness", f'<a href="#check-{witness}">{witness}</a>' if has_check else witness),
             ("file", code(patch.file) if patch.file else ""),
             ("sha256", code(patch.sha256)),
         ]

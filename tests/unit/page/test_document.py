@@ -85,6 +85,14 @@ def test_every_mark_is_there_once_and_every_link_leads_to_one(read: Reader) -> N
     assert {link[1:] for link in read.values("href") if link.startswith("#")} - set(marks) == set()
 
 
+def test_a_witness_that_is_not_in_the_proof_is_no_link(account: Account) -> None:
+    read = Reader(render_html(replace(account, checks=account.checks[:1], programs=(), numbers=())))
+    links = {link[1:] for link in read.values("href") if link.startswith("#")}
+
+    assert links - set(read.values("id")) == set()
+    assert "aliased" in read.words
+
+
 def test_headings_go_down_step_by_step(read: Reader, account: Account) -> None:
     levels = [int(level) for level in re.findall(r"<h([1-6])[ >]", render_html(account))]
 
