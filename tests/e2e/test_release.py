@@ -21,9 +21,10 @@ from toolkit.wheels.archive import open_wheel
 
 pytestmark = pytest.mark.e2e
 
-CHECKS = {"origins", "manifest", "contract", "distribution", "dvm-backend", "dvm-codegen", "determinism"}
-WITNESSES = ("aliased-reduction", "symbolic-broadcast", "user-fallbacks", "unknown-backend", "mutated-view",
-             "unbacked-contiguity")  # fmt: skip
+CHECKS = {"origins", "manifest", "contract", "distribution", "dvm-backend", "dvm-codegen", "determinism",
+          "sinkhorn-values", "item-sizes", "catalogue-values"}  # fmt: skip
+WITNESSES = ("aliased-reduction", "accumulated-values", "symbolic-broadcast", "user-fallbacks", "unknown-backend",
+             "mutated-view", "unbacked-contiguity")  # fmt: skip
 PATCHED_VERSION = re.compile(r"2\.13\.0\+p6\.k[0-9a-f]{8}")
 
 
