@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -96,19 +97,28 @@ def operators() -> Iterator[None]:
 
 @contextlib.contextmanager
 def folded_constants() -> Iterator[None]:
-    """Have Inductor fold constants with the CPU while this is open: it runs operators on real npu tensors for it."""
-    folder: Any = importlib.import_module("torch._inductor.constant_folding").ConstantFolder
-    fold = folder.run
-
-    def fold_on_cpu(self: Any) -> Any:
-        with operators():
-            return fold(self)
-
-    folder.run = fold_on_cpu
+    """Have Inductor fold and print constants with the CPU while this is open: it runs npu operators for both."""
+    folding = importlib.import_module("torch._inductor.constant_folding").ConstantFolder
+    uniform = importlib.import_module("torch._inductor.fx_passes.joint_graph").UniformValueConstantFolder
+    printing = importlib.import_module("torch._tensor_str")
+    places = ((folding, "run"), (uniform, "__init__"), (printing, "_tensor_str"))
+    before = [vars(place)[name] for place, name in places]
+    for (place, name), function in zip(places, before, strict=True):
+        setattr(place, name, _with_operators(function))
     try:
         yield
     finally:
-        folder.run = fold
+        for (place, name), function in zip(places, before, strict=True):
+            setattr(place, name, function)
+
+
+def _with_operators(function: Any) -> Any:
+    @functools.wraps(function)
+    def on_cpu(*args: Any, **options: Any) -> Any:
+        with operators():
+            return function(*args, **options)
+
+    return on_cpu
 
 
 def compute(operator: Any, args: Any, kwargs: Any) -> Any:
