@@ -31,9 +31,9 @@ def exponential_average(e: Any, p: Any) -> None:
 
 
 def extremes(low: Any, high: Any, x: Any) -> None:
-    """An observer's range with a margin: here the old one holds, and an extreme in its place would show."""
-    low.copy_(low.minimum(x.amin() + 10))
-    high.copy_(high.maximum(x.amax() - 10))
+    """An observer's range with a margin, by which an extreme in the place of the old range shows."""
+    low.copy_(low.minimum(x.amin() + 4.5))
+    high.copy_(high.maximum(x.amax() - 2))
 
 
 def summed_by_column(total: Any, count: Any, x: Any) -> None:
