@@ -37,7 +37,8 @@ def describe_scan(
     lines += _shortened([_hazard_line(one, hazard) for one in found for hazard in one.hazards], verbose)
     lines += _shortened([f"{one.path}: not judged: {doubt}" for one in found for doubt in one.doubts], verbose)
     lines += _shortened([f"{one.path}: not read: {one.why}" for one in reports if one.state == "unreadable"], verbose)
-    lines += _shortened([f"{path}: seen already, under another name" for path in repeated], verbose)
+    lines += [f"{len(repeated)} links to, or copies of, what was seen already: not counted again"] * bool(repeated)
+    lines += [f"  {path}" for path in repeated] if verbose else []
     for judgement in judged:
         lines += _judgement_lines(judgement, verbose)
     return Answer(text="\n".join(lines), document=_document(reports, total, repeated, judged, outcome))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from toolkit.scan.reading import DEBUG_NAME
 from toolkit.scan.values import FileReport
 
 SUFFIX = ".py"
+DEBUG_FOLDER = ".debug"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +26,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """What lies in the given places: files, folders that cannot be listed, and links to what was seen already."""
+    """What lies in the given places: files, folders that cannot be listed, and what was seen already: links, copies."""
 
     candidates: Sequence[Candidate]
     unreadable: Sequence[FileReport]
@@ -74,11 +76,22 @@ class _Walk:
     def file(self, path: str, *, is_named: bool, real: str | None = None) -> None:
         """Take in a file."""
         real = os.path.realpath(path) if real is None else real
-        if real in self._seen:
+        if real in self._seen or self._is_copy(real):
             self.repeated.append(path)
             return
         self._seen.add(real)
         self.candidates.append(Candidate(path=path, is_named=is_named))
+
+    def _is_copy(self, real: str) -> bool:
+        """Whether a file is what the debug mode puts beside a cached wrapper: NAME.debug/output_code.py of NAME.py."""
+        folder, name = os.path.split(real)
+        wrapper = folder.removesuffix(DEBUG_FOLDER) + SUFFIX
+        if name != DEBUG_NAME or not folder.endswith(DEBUG_FOLDER) or wrapper not in self._seen:
+            return False
+        try:
+            return filecmp.cmp(real, wrapper, shallow=False)
+        except OSError:  # Whoever reads it will say why it cannot be read.
+            return False
 
     def _entries(self, path: str) -> Iterator[os.DirEntry[str]]:
         try:

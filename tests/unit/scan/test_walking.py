@@ -73,6 +73,22 @@ def test_copies_by_hard_links_are_files_of_their_own(tree: Path) -> None:
     assert len(find_files([tree]).candidates) == 4
 
 
+def test_the_debug_mode_s_copy_of_a_cached_wrapper_is_left_out(tree: Path) -> None:
+    for name, copy in (("same", "a"), ("other", "b"), ("gone", "a")):
+        (tree / f"empty/{name}.debug").mkdir()
+        (tree / f"empty/{name}.debug/output_code.py").write_text(copy, encoding="utf-8")
+    for name in ("same", "other"):
+        (tree / f"empty/{name}.py").write_text("a", encoding="utf-8")
+    search = find_files([tree / "empty"])
+
+    assert paths(tree, list(search.candidates)) == [
+        ("empty/other.py", False), ("empty/same.py", False), ("empty/gone.debug/output_code.py", True),
+        ("empty/other.debug/output_code.py", True),
+    ]  # fmt: skip
+    assert [os.path.relpath(path, tree) for path in search.repeated] == ["empty/same.debug/output_code.py"]
+    assert len(find_files([tree / "empty/same.debug"]).candidates) == 1
+
+
 def test_links_that_lead_nowhere_are_left_to_the_reader(tree: Path) -> None:
     (tree / "empty/gone.py").symlink_to("nowhere")
     (tree / "empty/loop.py").symlink_to("loop.py")
