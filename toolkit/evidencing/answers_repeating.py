@@ -49,7 +49,12 @@ def repetition_document(found: Repetition) -> dict[str, Any]:
 
 
 def _listed(values: list[Value]) -> Iterator[str]:
-    yield from (f"  {MARKS[value.state]} {value.name}  ({_words(value)})" for value in values[:SHOWN])
+    for value in values[:SHOWN]:
+        if value.state == "stable":
+            yield f"  {MARKS[value.state]} {value.name}  ({_words(value)})"
+        else:
+            yield f"  {MARKS[value.state]} {value.name}"
+            yield f"          {_words(value)}"
     if len(values) > SHOWN:
         yield f"  ... and {len(values) - SHOWN} more; --json lists them all"
 
@@ -78,7 +83,7 @@ def _how_far(value: Value) -> list[str]:
     count = [f"{most.differing} of {most.elements} elements"] if most.differing is not None else []
     if len(measured) < len(value.differences):
         return [*count, "with values that have no difference"]
-    return [*count, f"at most {max(measured):.6g} apart"]
+    return [*count, f"at most {max(measured):.6g} from the first"]
 
 
 def _left_out(found: Repetition) -> str:
