@@ -12,7 +12,7 @@ from toolkit.scan.hazards import find_hazards
 from toolkit.scan.kernels import FALLBACK, Kernel, find_kernels
 from toolkit.scan.lines import EXTERN, Call, called_name, words_of
 from toolkit.scan.outline import Outline, outline_of
-from toolkit.scan.values import FileReport, UnreadableError
+from toolkit.scan.values import FileReport, NoTextError, UnreadableError
 
 MOST_BYTES = 64 << 20
 """How large a file is read: the largest generated ones have a few megabytes."""
@@ -29,6 +29,11 @@ KERNEL = re.compile(
     r"^@(dvm\.kernel|triton\.jit|triton_heuristics\.|npu_triton_heuristics\.|pl\.|pallas\.)", re.MULTILINE
 )
 
+CACHED_NAME = re.compile(r"c[a-z2-7]{51}\.py")
+"""What Inductor's cache calls a file: the hash of what it holds."""
+
+FOREIGN = "not code that Inductor has generated: no `async_compile`, no kernel"
+
 HEAD = 1 << 16
 """How much of a file is looked at to tell whether it is a wrapper."""
 
@@ -43,21 +48,29 @@ BUILT_IN = frozenset({
 def read_file(path: str, *, is_named: bool) -> FileReport:
     """Look into a file; `is_named` says that the user, or its name, has it as generated code.
 
-    A file that is none of that, and holds none, is "other"; one that cannot be read is told as such.
+    A file that is none of that, and holds none, is "other"; one that cannot be read is told as such. A name that
+    Inductor's cache gives tells at least that the file was whole once.
     """
+    is_cached = CACHED_NAME.fullmatch(os.path.basename(path)) is not None
     try:
         text = _text(_bytes(path))
+        is_wrapper = WRAPPER.search(text, 0, HEAD) is not None
+        if is_wrapper or KERNEL.search(text) is not None:
+            return _count(path, outline_of(text), is_wrapper=is_wrapper)
+        if is_named or is_cached:
+            outline_of(text)
+    except NoTextError as fault:
+        is_other = not (is_named or is_cached)
+        return FileReport(path=path, state="other") if is_other else _unreadable(path, str(fault))
     except UnreadableError as fault:
-        return FileReport(path=path, state="unreadable", why=str(fault))
-    is_wrapper = WRAPPER.search(text, 0, HEAD) is not None
-    if not is_wrapper and KERNEL.search(text) is None:
-        if is_named:
-            return FileReport(path=path, state="unreadable", why=_foreign(text))
-        return FileReport(path=path, state="other")
-    try:
-        return _count(path, outline_of(text), is_wrapper=is_wrapper)
+        return _unreadable(path, str(fault))
     except SyntaxError as fault:
-        return FileReport(path=path, state="unreadable", why=describe_syntax_error(fault))
+        return _unreadable(path, describe_syntax_error(fault))
+    return _unreadable(path, FOREIGN) if is_named else FileReport(path=path, state="other")
+
+
+def _unreadable(path: str, why: str) -> FileReport:
+    return FileReport(path=path, state="unreadable", why=why)
 
 
 def describe_syntax_error(fault: SyntaxError) -> str:
@@ -88,25 +101,14 @@ def _bytes(path: str) -> bytes:
 
 
 def _text(raw: bytes) -> str:
-    if not raw:
-        raise UnreadableError("empty")
+    if not raw.strip():
+        raise NoTextError("empty")
     if b"\0" in raw:
-        raise UnreadableError("not text: it has NUL bytes")
+        raise NoTextError("not text: it has NUL bytes")
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as fault:
-        raise UnreadableError(f"not UTF-8 from byte {fault.start} on") from fault
-
-
-def _foreign(text: str) -> str:
-    """Say what a file is that should be generated code and has none of its signs."""
-    if not text.strip():
-        return "empty"
-    try:
-        outline_of(text)
-    except SyntaxError as fault:
-        return describe_syntax_error(fault)
-    return "not code that Inductor has generated: no `async_compile`, no kernel"
+        raise NoTextError(f"not UTF-8 from byte {fault.start} on") from fault
 
 
 # --- counts ------------------------------------------------------------------------------------------------------

@@ -58,3 +58,7 @@ class FileReport:
 
 class UnreadableError(Exception):
     """A file cannot be read as generated code; the message says why."""
+
+
+class NoTextError(UnreadableError):
+    """A file was read, and what it holds is no text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -33,10 +34,12 @@ def read_files(candidates: Sequence[Candidate], environ: Mapping[str, str]) -> I
         yield from (read_file(one.path, is_named=one.is_named) for one in candidates)
         return
     shares = [candidates[start::workers] for start in range(workers)]
+    stopped = threading.Event()
     with ThreadPoolExecutor(workers) as pool:
         try:
-            parts = list(pool.map(lambda share: _read_share(share, environ), shares))
+            parts = list(pool.map(lambda share: _read_share(share, environ, stopped), shares))
         except BaseException:
+            stopped.set()
             stop_running()
             raise
     for index in range(len(candidates)):
@@ -52,10 +55,11 @@ def work(list_file: Path, out_file: Path) -> None:
             stream.write(encoder.encode(replace(report, path="")) + b"\n")
 
 
-def _read_share(share: Sequence[Candidate], environ: Mapping[str, str]) -> list[FileReport]:
+def _read_share(share: Sequence[Candidate], environ: Mapping[str, str], stopped: threading.Event) -> list[FileReport]:
+    """Have a worker read files, and another one go on where it died, unless it was stopped."""
     reports: list[FileReport] = []
     with tempfile.TemporaryDirectory(prefix="toolkit-scan-") as folder:
-        while len(reports) < len(share):
+        while len(reports) < len(share) and not stopped.is_set():
             left = share[len(reports) :]
             made, death = _run_worker(left, Path(folder), environ)
             reports += (replace(report, path=one.path) for report, one in zip(made, left, strict=False))

@@ -109,9 +109,20 @@ def test_a_wrapper_of_another_backend_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["import torch\n", "", "\0", "def f(:", b"\xff"], ids=repr)
 def test_other_python_files_are_left_alone(tmp_path: Path, text: str | bytes) -> None:
-    report = read(tmp_path, text, is_named=False)
+    assert read(tmp_path, text, is_named=False).state == "other"
 
-    assert report.state == ("unreadable" if text in ("", "\0", b"\xff") else "other")
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [("import torch\n", "other"), (b"", "unreadable"), (b"\0", "unreadable"), ("import (", "unreadable"),
+     (b"\xff", "unreadable"), (plain(1), "wrapper")],
+    ids=["another of the cache's files", "empty", "NUL", "cut", "not UTF-8", "a wrapper"],
+)  # fmt: skip
+def test_a_file_that_the_cache_has_named_was_whole_once(tmp_path: Path, text: str | bytes, state: str) -> None:
+    file = tmp_path / f"c{'ab2' * 17}.py"
+    file.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
+
+    assert read_file(str(file), is_named=False).state == state
 
 
 def test_lines_may_end_as_on_windows_and_begin_with_a_mark(tmp_path: Path) -> None:

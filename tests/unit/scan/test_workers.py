@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -82,6 +85,25 @@ def test_a_worker_that_fails_is_an_error(tree: Path, tmp_path: Path, monkeypatch
 
     assert fault.value.message == "a worker of the scan ended with exit code 1"
     assert fault.value.details[-1] == "KeyError: 'a bug'"
+
+
+def test_an_interrupt_ends_the_workers_at_once(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = tmp_path / "waiting"
+    environ = in_worker(tmp_path, monkeypatch, f"import time; open({str(mark)!r}, 'w').close(); time.sleep(600)")
+
+    def interrupt() -> None:
+        while not mark.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(read_files(find_files([tree]).candidates, environ))
+    watcher.join()
+
+    assert time.monotonic() - started < 60
 
 
 def test_a_worker_writes_a_line_for_each_file(tmp_path: Path) -> None:
