@@ -352,7 +352,19 @@ class _Matching:
                 yield Read(instruction=one.number)
         for stored in self._stores:
             if stored.stage < stage.number and stored.address == address and stored.terms & wanted:
-                yield Read(instruction=stored.instruction, place=self._place(stored), dtype=stored.node.dtype)
+                for number in self._alike(stored.instruction):
+                    yield Read(instruction=number, place=self._place(stored), dtype=stored.node.dtype)
+
+    def _alike(self, number: int) -> list[int]:
+        """Return the instructions that give the very value of one; a listing does not tell which of them it stores."""
+        one = self._program.instructions[number]
+        shapes = self._recording.shapes
+        return [
+            other.number
+            for other in self._instructions(self._terms.of[number])
+            if (other.dtype, shapes[other.number], self._trace(other)) == (one.dtype, shapes[number], self._trace(one))
+            and other.operation not in ("load", "view_load")
+        ]
 
 
 def _trace(node: Node, nodes: Mapping[int, Node]) -> tuple[tuple[str, ...], bool]:
