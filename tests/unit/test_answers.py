@@ -48,6 +48,15 @@ def test_an_overlay_is_said_with_what_was_done_and_its_env_file(did: tuple[str, 
     assert "proof_record" not in answer.document
 
 
+def test_an_overlay_with_a_report_says_where_that_is_last() -> None:
+    page = Path("/o/sample/report.html")
+    answer = answers.describe_overlay(OVERLAY, Path("/o/sample"), did=(), proof=None, report=page)
+
+    assert answer.text.splitlines()[-2:] == ["env file: /o/sample/env.sh", f"report: {page}"]
+    assert answer.document["report"] == str(page)
+    assert answers.describe_overlay(OVERLAY, Path("/o/sample"), did=(), proof=None).document["report"] is None
+
+
 def test_the_whole_proof_is_in_the_document_of_a_build_that_made_it() -> None:
     answer = answers.describe_overlay(OVERLAY, Path("/o/sample"), did=("proof",), proof={"ok": True})
 
