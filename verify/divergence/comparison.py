@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -87,7 +88,9 @@ class Comparison:
             self.attempt("compiled", "without taps", lambda: self.run(program.make(None), *program.tensors))
 
     def _run(self, run: Callable[..., Any], subject: Subject) -> dict[Key, Any]:
-        with same_randomness(self.seed), subject.make() as function:
+        with same_randomness(self.seed), subject.make() as function, warnings.catch_warnings():
+            # Dynamo instantiates the taps' autograd function when it traces it, which torch warns of.
+            warnings.filterwarnings("ignore", ".*should not be instantiated", DeprecationWarning)
             return subject.name_values(run(function, *subject.tensors, tangents=subject.tangents))
 
     def _make_explainer(self, subject: Subject, keys: list[Key]) -> Explainer:

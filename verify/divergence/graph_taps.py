@@ -129,6 +129,7 @@ def _memory(value: Any) -> tuple[int, int]:
 
 
 def first_line(fault: BaseException) -> str:
-    """Return what an exception says in its first line, with its class."""
-    lines = str(fault).strip().splitlines()
-    return f"{type(fault).__name__}: {lines[0] if lines else ''}".rstrip(": ")
+    """Return an exception's class and first line, with the second where the first ends in a colon."""
+    lines = [*str(fault).strip().splitlines(), ""]
+    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    return f"{type(fault).__name__}: {said}".rstrip(": ")

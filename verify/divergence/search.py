@@ -123,8 +123,9 @@ def _find_disagreements(ends: Compared, stages: Compared) -> list[str]:
         if not compare(stages.eager[key], ends.eager[key]).bit_equal:
             found.append(f"eager's own {stage.title} is another in a second run: it cannot be repeated")
         elif not compare(stages.compiled[key], ends.compiled[key]).bit_equal:
-            verdicts = [_verdict(stage.difference), _verdict(tapped[key])]
-            found.append(f"{stage.title} is {verdicts[0]} without taps, and with them {verdicts[1]}")
+            before, after = _verdict(stage.difference), _verdict(tapped[key])
+            verdicts = f"{before} both times" if before == after else f"{before} without them, {after} with them"
+            found.append(f"{stage.title} has other bits: {verdicts}")
     return found
 
 
