@@ -21,6 +21,7 @@ from verify.reference import recording as recordings
 from verify.reference.alignment import AlignmentError, Recording, align
 from verify.reference.evaluate import bind, evaluate
 from verify.reference.listing import UnreadableListingError
+from verify.reference.predicted import compare_prediction
 from verify.reference.program import Program
 from verify.reference.stages import Overlaps, Plan, evaluate_stages, tell_hazards, tell_parked
 from verify.reference.worst import plan_worst
@@ -109,7 +110,9 @@ class ModelledKernel:
             return _Known(ran=Ran(launches=words, remarks=(f"not matched with its launches: {fault}",)), plan=None,
                           overlaps=None)  # fmt: skip
         hazards, parked = tell_hazards(plan, overlaps), tell_parked(plan)
-        return _Known(ran=Ran(launches=words, hazards=hazards, parked=parked), plan=plan, overlaps=overlaps)
+        remarks = compare_prediction(plan, recording.listing)
+        ran = Ran(launches=words, hazards=hazards, parked=parked, remarks=remarks)
+        return _Known(ran=ran, plan=plan, overlaps=overlaps)
 
 
 def _stored_twice(program: Program) -> str:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from verify.reference.program import BINARY, REDUCTIONS, UNARY, Instruction, Program, Value
+from verify.reference.program import BINARY, REDUCTIONS, UNARY, Instruction, Program, Scalar, Value
 from verify.reference.rules import COMPARISONS
 
 LOADS = frozenset(("load", "view_load"))
@@ -166,7 +166,7 @@ def _tensors(instruction: Instruction) -> Iterator[Value]:
     operands = instruction.operands
     if instruction.operation == "select":
         operands = (*operands[1:], operands[0])
-    yield from (one for one in operands if isinstance(one, Value))
+    yield from (one for one in operands if isinstance(one, Value) and not isinstance(one, Scalar))
 
 
 def _shape_of(instruction: Instruction, shapes: Sequence[Shape]) -> Shape:
