@@ -228,6 +228,18 @@ def test_hostile_code_is_not_executed(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+def test_names_of_files_reach_no_terminal_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in (b"a\x1b[31m\n.py", b"b\xff.py"):
+        (tmp_path / os.fsdecode(name)).write_text(plain(1), encoding="utf-8")
+
+    assert scan(tmp_path, "--forbid", "extern") == 23
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if ".py: kernels" in line] == [
+        f"{tmp_path}/a\\x1b[31m\\n.py: kernels dvm 1", f"{tmp_path}/b\\udcff.py: kernels dvm 1"
+    ]  # fmt: skip
+    assert shown[-1] == f"  {tmp_path}/b\\udcff.py"
+
+
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [

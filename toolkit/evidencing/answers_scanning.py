@@ -41,7 +41,7 @@ def describe_scan(
     lines += [f"  {path}" for path in repeated] if verbose else []
     for judgement in judged:
         lines += _judgement_lines(judgement, verbose)
-    return Answer(text="\n".join(lines), document=_document(reports, total, repeated, judged, outcome))
+    return Answer(text="\n".join(map(_printable, lines)), document=_document(reports, total, repeated, judged, outcome))
 
 
 def describe_outcome(reports: Sequence[FileReport], judged: Sequence[Judgement], outcome: Outcome) -> str:
@@ -106,6 +106,11 @@ def _hazard_line(report: FileReport, hazard: Hazard) -> str:
         f"{hazard.made} {is_kept} in the output {hazard.output} until stage {hazard.used}, and stage {hazard.read} "
         f"reads the input {hazard.input} ({same})"
     )
+
+
+def _printable(line: str) -> str:
+    """Write what no terminal should get, and what is no text at all, as Python would: names of files can hold it."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in line)
 
 
 def _judgement_lines(judgement: Judgement, verbose: bool) -> Iterator[str]:

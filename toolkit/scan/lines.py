@@ -112,6 +112,8 @@ class Line(NamedTuple):
     facts: Facts
 
 
+NO_STATEMENT = Line("?", NOTHING)
+
 _LINES: dict[str, Line] = {}
 _FACTS: dict[str, Facts] = {}
 
@@ -126,7 +128,7 @@ def equal_digits(text: str) -> str:
 
 
 def look_up(lines: Sequence[str]) -> list[Line]:
-    """Return what lines with equal digits say; raise SyntaxError where one is no statement by itself."""
+    """Return what lines with equal digits say; NO_STATEMENT for one that is no statement by itself."""
     found = [known for known in map(_LINES.get, lines) if known is not None]
     if len(found) < len(lines):
         if len(_LINES) >= MOST_LINES:
@@ -144,17 +146,20 @@ def words_of(line: str) -> list[str]:
 
 
 def _read(line: str) -> Line:
-    if UNUSUAL.search(line):
-        raise SyntaxError("not as generated code is written")
     text = line.strip(" ")
     if not text or text.startswith("#"):
         return Line("", NOTHING)
     indent = line[: len(line) - len(line.lstrip(" "))]
-    if text.startswith("@"):
-        return Line(f"{indent}{text}", _facts(text[1:]))
-    if text.endswith(":"):
-        return Line(f"{indent}{text}", _header_facts(text))
-    return Line(f"{indent}pass", _facts(text))
+    try:
+        if UNUSUAL.search(line):
+            return NO_STATEMENT
+        if text.startswith("@"):
+            return Line(f"{indent}{text}", _facts(text[1:]))
+        if text.endswith(":"):
+            return Line(f"{indent}{text}", _header_facts(text))
+        return Line(f"{indent}pass", _facts(text))
+    except SyntaxError:
+        return NO_STATEMENT
 
 
 def _header_facts(text: str) -> Facts:
@@ -172,11 +177,12 @@ def _facts(text: str) -> Facts:
     if known is None:
         if len(_FACTS) >= MOST_LINES:
             _FACTS.clear()
-        known = _FACTS[same] = _find_facts(same)
+        known = _FACTS[same] = find_facts(same)
     return known
 
 
-def _find_facts(text: str) -> Facts:
+def find_facts(text: str) -> Facts:
+    """Parse a line and find what it says."""
     tree = parse(text)
     places = {match.start(): index for index, match in enumerate(WORDS.finditer(text))}
     reader = _Reader(text, places)

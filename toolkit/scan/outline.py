@@ -13,13 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from toolkit.scan.lines import NOTHING, Facts, equal_digits, look_up
+from toolkit.scan.lines import NO_STATEMENT, NOTHING, Facts, Line, equal_digits, find_facts, look_up
 from toolkit.scan.trees import parse
 
-OPENING = re.compile(
-    r"(?:\w+ = async_compile\.\w+\((?:(?:'[^'\\\n]*'|\[(?:'[^'\\\n]*'(?:, )?)*\]), )?|(?:\w+ = )\(?)?(r?)", re.ASCII
-)
-"""What may stand before the quotes of a string that goes over several lines."""
+WHOLE_STRINGS = re.compile(r"""(?:[^'"#\\\n]|'[^'\\\n]*'|"[^"\\\n]*")*""")
+"""A piece of a line in which each string is whole, and no comment: what may stand before a string in triple quotes."""
 
 KERNEL_INFO = re.compile(
     r"\n    k\.set_kernel_info\(\n {8}'[^'\\\n]*',(?:  # \w+)?\n {8}'[^'\\\n]*',(?:  # \w+)?\n    \)\n"
@@ -72,9 +70,35 @@ def _by_lines(text: str) -> Outline:
     outer, strings, cuts = _take_strings(text)
     lines = KERNEL_INFO.sub(KERNEL_INFO_LINES, outer).split("\n")
     found = look_up(equal_digits("\n".join(lines)).split("\n"))
+    if NO_STATEMENT in found:
+        _join_lines(lines, [index for index, line in enumerate(found) if line is NO_STATEMENT])
+        found = look_up(equal_digits("\n".join(lines)).split("\n"))
+        if NO_STATEMENT in found:
+            raise _UnusualError
     _require_blocks([line.shape for line in found])
     facts = [(index, line.facts) for index, line in enumerate(found) if line.facts is not NOTHING]
     return Outline(lines=lines, facts=facts, numbers=_numbers(len(lines), cuts), strings=strings)
+
+
+def _join_lines(lines: list[str], beginnings: list[int]) -> None:
+    """Put statements that stand over several lines, inside brackets, into their first ones; the others become blank."""
+    done = 0
+    for start in beginnings:
+        if start < done:
+            continue
+        depth, end = _depth(lines[start]), start + 1
+        while depth > 0 and end < len(lines):
+            depth += _depth(lines[end])
+            end += 1
+        if not all(map(WHOLE_STRINGS.fullmatch, lines[start:end])):
+            raise _UnusualError
+        lines[start:end] = [" ".join(lines[start:end]), *[""] * (end - start - 1)]
+        done = end
+
+
+def _depth(line: str) -> int:
+    """Return how many brackets a line leaves open; those in strings count too, and then the parser refuses the line."""
+    return sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
 
 
 def _take_strings(text: str) -> tuple[str, list[tuple[int, str]], list[tuple[int, int]]]:
@@ -86,15 +110,15 @@ def _take_strings(text: str) -> tuple[str, list[tuple[int, str]], list[tuple[int
     for start in _quotes(text):
         if start < place:  # in the string before
             continue
-        known = OPENING.fullmatch(text, max(place, text.rfind("\n", 0, start) + 1), start)
+        prefix = _string_prefix(text, max(place, text.rfind("\n", 0, start) + 1), start)
         quotes = text[start : start + 3]
         end = text.find(quotes, start + 3)
         content = text[start + 3 : end]
-        if known is None or end < 0 or content.endswith("\\") or text.startswith(quotes[0], end + 3):
+        if end < 0 or content.endswith("\\") or text.startswith(quotes[0], end + 3):
             raise _UnusualError
         if "\\" in content:
-            content = _value_of(f"{known[1]}{quotes}{content}{quotes}")
-        before = text[place : start - len(known[1])]
+            content = _value_of(f"{prefix}{quotes}{content}{quotes}")
+        before = text[place : start - len(prefix)]
         pieces += [before, '""']
         line += before.count("\n")
         strings.append((line, content))
@@ -102,6 +126,15 @@ def _take_strings(text: str) -> tuple[str, list[tuple[int, str]], list[tuple[int
         place = end + 3
     pieces.append(text[place:])
     return "".join(pieces), strings, cuts
+
+
+def _string_prefix(text: str, line: int, quotes: int) -> str:
+    """Return the `r` of a string that begins at its quotes, or nothing; any other letter there is unusual."""
+    before = WHOLE_STRINGS.fullmatch(text, line, quotes)
+    letters = re.search(r"\w*$", text[line:quotes])
+    if before is None or letters is None or letters[0] not in ("", "r"):
+        raise _UnusualError
+    return letters[0]
 
 
 def _quotes(text: str) -> list[int]:
@@ -191,6 +224,8 @@ class _Writer:
     def _line(self, text: str, number: int, depth: int) -> None:
         line = "    " * depth + text
         (read,) = look_up([equal_digits(line)])
+        if read is NO_STATEMENT:  # Digits of other bases, and the like.
+            read = Line("", find_facts(line.strip(" ").removeprefix("@")))
         if read.facts is not NOTHING:
             self.facts.append((len(self.lines), read.facts))
         self.lines.append(line)

@@ -39,6 +39,8 @@ MIXED = wrapper(
         "dvm_fused_mean_3.run(arg0_1, arg1_1, buf2, stream=stream0)",
         "if buf0 is not None:\n    extern_kernels.mm(buf0, buf0, out=buf2)\nelse:\n    del buf0",
         "buf3 = 1e-05",
+        "buf4 = torch.ops.mylib.several.default(\n    buf0,\n    [1, (2, buf1)],\n    key='a',\n)",
+        "buf5 = reinterpret_tensor(\n    buf4, (4, ),\n\n    (1, ), 0)",
     ],
 )
 SAMPLES = {"plain": plain(7, keeps_vendor=True), "hazardous": hazardous(), "mixed": MIXED}
@@ -90,9 +92,10 @@ def test_both_ways_say_the_same_of_each_line(text: str) -> None:
 def test_numbers_are_those_of_the_file(text: str) -> None:
     read = outline_of(text)
     lines = text.split("\n")
+    wrong = [index for index, _ in read.facts
+             if words_of(lines[read.numbers[index] - 1])[:2] != words_of(read.lines[index])[:2]]  # fmt: skip
 
-    assert all(lines[read.numbers[index]  - 1].strip() == read.lines[index].strip() for index, _ in read.facts
-               if "async_compile" not in read.lines[index])  # fmt: skip
+    assert wrong == []
 
 
 @pytest.mark.parametrize("text", SAMPLES.values(), ids=SAMPLES)
@@ -149,7 +152,17 @@ def test_no_call_is_hidden(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["def f(:\n", "x = 0123\n", "(" * 500, "    x = 1\n", '"""a\n', "x = 1\n  y = 2\n", "if x:\ny = 1\n", "else:\n"],
+    [
+        "def f(:\n",
+        "x = 0123\n",
+        "(" * 500,
+        "    x = 1\n",
+        '"""a\n',
+        "x = 1\n  y = 2\n",
+        "if x:\ny = 1\n",
+        "else:\n",
+        "f('a\nb')\n",
+    ],
 )
 def test_what_is_not_python_is_refused(text: str) -> None:
     with pytest.raises(SyntaxError):
@@ -159,8 +172,8 @@ def test_what_is_not_python_is_refused(text: str) -> None:
 def test_a_long_text_of_no_known_form_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outline, "MOST_WHOLE", 10)
     with pytest.raises(SyntaxError) as fault:
-        outline_of("x = (\n    1,\n)\n")
-    assert fault.value.msg == "not of the form of generated code, and too long to be parsed: 15 characters"
+        outline_of("x = (  # 1\n    1,\n)\n")
+    assert fault.value.msg == "not of the form of generated code, and too long to be parsed: 20 characters"
 
 
 def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,7 +230,7 @@ def test_a_huge_file_is_told_without_reading_it(tmp_path: Path) -> None:
 
 def test_a_long_wrapper_with_an_unknown_form_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.scan.outline.MOST_WHOLE", 100)
-    text = plain(1) + "x = [\n    1,\n]\n"
+    text = plain(1) + "x = [  # 1\n    1,\n]\n"
 
     assert read(tmp_path, plain(1)).state == "wrapper"
     why = f"not Python: not of the form of generated code, and too long to be parsed: {len(text)} characters"
