@@ -89,16 +89,9 @@ def _no_rounding(compute: operations.Compute) -> operations.Compute:
     return wrong
 
 
-def _no_whole_numbers(compute: operations.Compute) -> operations.Compute:
-    return lambda instruction, operands: (
-        operands[0] if instruction.operation == "round" else compute(instruction, operands)
-    )
-
-
 FAULTS: dict[str, tuple[str, Callable[[operations.Compute], operations.Compute], tuple[str, ...]]] = {
     "a sum over the wrong axis": ("sum", _sum_wrong_axis, ("softmax", "moving_average", "layer_norm")),
     "a cast that does not round": ("cast", _no_rounding, ("half_between",)),
-    "a rounding to whole numbers left out": ("round", _no_whole_numbers, ("quantized",)),
 }
 
 
