@@ -171,6 +171,9 @@ CASES = {
     "concatenated": Case(lambda x, y: torch.cat([x * 2, y + 1], 1), randn(8, 8), randn(8, 4)),
     "folded constants": Case(lambda x: x * torch.ones(8, device=x.device).mul(3).exp() + torch.full((8,), 2.0,
                              device=x.device).sqrt(), randn(8, 8), kinds="vector"),
+    "folded to zero": Case(lambda x: x * 0 + x.exp(), randn(8, 16), kinds="vector"),
+    "a constant without axes": Case(lambda x: x + torch.tensor(2.5, device=x.device), randn(8, 16), kinds="vector"),
+    "left to an FX graph": Case(lambda x: 2**x + 1, randn(8, 8), kinds=""),
     "matrix product": Case(lambda a, b: (a @ b).relu() * 2, *wanting(randn(16, 32), randn(32, 8))),
     "normalized": Case(lambda x, w, b: f.layer_norm(x, (64,), w, b), *wanting(randn(16, 64), randn(64), randn(64))),
     # sizes of the launch

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from verify.reference.program import Instruction, UnknownOperationError
+from verify.reference.program import Instruction, UnknownOperationError, Value
 
 Compute = Callable[[Instruction, Sequence[Any]], Any]
 
@@ -70,14 +70,18 @@ def _elementwise(instruction: Instruction, operands: Sequence[Any]) -> Any:
 
 
 def _pow(instruction: Instruction, operands: Sequence[Any]) -> Any:
-    """Compute as the real compiler does: x by a whole number as products, a positive number by x as exp(x log n)."""
+    """Compute as the real compiler does: x by a whole number as products, a positive number by x as exp(x log n).
+
+    It does so for numbers that it knows; one that a launch passes is a power like any other.
+    """
     torch = _torch()
     base, exponent = operands
-    if isinstance(base, torch.Tensor) and not isinstance(exponent, torch.Tensor):
+    known_base, known_exponent = (not isinstance(one, Value) for one in instruction.operands)
+    if known_exponent:
         rounded = ctypes.c_float(exponent).value  # FP32 holds it, whatever the operand's type
         if rounded.is_integer():
             return _whole_power(base, int(rounded))
-    elif not isinstance(base, torch.Tensor) and base > 0:
+    elif known_base and base > 0:
         logarithm = _number(math.log(base), torch.float32, exponent.device)
         return torch.exp(exponent.float() * logarithm).to(exponent.dtype)
     x, y = _same_type(operands)

@@ -183,6 +183,18 @@ def test_other_powers() -> None:
     same(run(minus_two_to, x), torch.pow(-2.0, x))
 
 
+@pytest.mark.parametrize("number", [3, 2.5])
+def test_a_power_by_a_number_of_the_launch_is_no_product(number: float) -> None:
+    def build(k: Any) -> None:
+        value, x = k.scalar(dvm.float32), k.load([4], dvm.float32)
+        k.store(k.pow(x, value))
+        k.store(k.pow(value, x))
+
+    x = torch.tensor([0.1, 2.3, -3.7, 0.0])
+    same(run(build, number, x)[0], torch.pow(x, torch.full_like(x, number)))
+    same(run(build, number, x)[1], torch.pow(torch.full_like(x, number), x))
+
+
 CASTS = ["bool", "float16", "bfloat16", "float32", "int32", "int64"]
 
 
