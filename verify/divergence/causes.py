@@ -36,7 +36,7 @@ DISTURBED: Mapping[CauseKind, tuple[str, tuple[World, ...]]] = {
         tuple(World(disturb="sums", seed=seed) for seed in range(1, 7)),
     ),
     "operations": (
-        "within two units in the last place of each operation, as contraction and other approximations are",
+        "within two units in the last place of each operation",
         tuple(World(disturb="operations", seed=seed) for seed in range(1, 7)),
     ),
 }
@@ -90,7 +90,7 @@ class Explainer:
         for kind, (detail, worlds) in DISTURBED.items():
             if is_within_spread(actual, expected, [self._value(world, key) for world in worlds]):
                 return kind, detail
-        return "fault", "neither skipped roundings nor other orders or approximations come near it"
+        return "fault", "no skipped rounding, other order or approximation comes near it"
 
     def _find_lost(self, key: Key, actual: Any) -> tuple[CauseKind, str]:
         """Explain a NaN or an infinity at another place: 16 bits may overflow where FP32 does not."""

@@ -130,9 +130,9 @@ def _describe(stage: Stage) -> str:
     line = f"{stage.title}, {found.dtype} ({shape})"
     if found.mismatch is not None:
         return f"{line}: {found.mismatch}"
-    errors = f"max abs {_show(found.maximum_absolute_error)}, relative L2 {_show(found.relative_l2)}"
-    place = f" at {list(found.worst)}" if found.worst else ""
-    return f"{line}: {errors}{place}, ULPs {_steps(found)}"
+    place = f" (at {list(found.worst)})" if found.worst else ""
+    largest = f"max abs {_show(found.maximum_absolute_error)}{place}"
+    return f"{line}\n  {largest}, relative L2 {_show(found.relative_l2)}, ULPs {_steps(found)}"
 
 
 def _explain(cause: Cause) -> str:
