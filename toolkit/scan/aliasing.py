@@ -9,7 +9,8 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from toolkit.scan.lines import Bind, Source, words_of
+from toolkit.scan.facts import Bind, Source
+from toolkit.scan.lines import words_of
 from toolkit.scan.outline import Outline
 from toolkit.scan.trees import parse
 

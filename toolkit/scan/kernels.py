@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from toolkit.scan.lines import Compiled, dotted, words_of
+from toolkit.scan.facts import Compiled
+from toolkit.scan.lines import dotted, words_of
 from toolkit.scan.outline import Outline
 from toolkit.scan.trees import parse
 

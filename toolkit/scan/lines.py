@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from toolkit.scan.facts import NO_STATEMENT, NOTHING, Bind, Call, Compiled, Facts, Launch, Line, Source
 from toolkit.scan.trees import parse
 
 WORDS = re.compile(r"\w+")
@@ -40,79 +40,11 @@ PLACED_VIEWS = frozenset({"reinterpret_tensor", "as_strided"})
 SAME = frozenset({"copy_if_misaligned"})
 """Functions that give their argument back, or a copy of it."""
 
-
 UNUSUAL = re.compile(r"[\t\f\v\r\0]|\\$|\b0[bBoO]")
 """What generated code does not have: odd white space, lines that go on, and numbers whose digits are not all alike."""
 
-
 PLAIN_HEADER = re.compile(r"def \w+\([\w, *=]*\):|class \w+(\([\w., ]*\))?:|(else|try|finally):")
 """Heads of blocks in which nothing is called."""
-
-
-class Source(NamedTuple):
-    """Where a tensor comes from: the place of the word that names it, -1 for what is new or no tensor.
-
-    `view` is "same" for the very tensor, "part" for a view whose reach is unknown, "placed" for one that says it, and
-    "item" for one of an operator's results.
-    """
-
-    word: int
-    view: str = "same"
-
-
-class Bind(NamedTuple):
-    """A name that is bound to a tensor."""
-
-    word: int
-    source: Source
-
-
-class Launch(NamedTuple):
-    """A kernel that is run on tensors, some of them its outputs."""
-
-    word: int
-    arguments: tuple[Source, ...]
-
-
-class Call(NamedTuple):
-    """A call by a dotted name: the place of its first word, how many words it has, and the name of what is called.
-
-    The name is empty where it has numbers, which only the real line can tell.
-    """
-
-    word: int
-    words: int
-    name: str
-
-
-class Compiled(NamedTuple):
-    """A kernel that `async_compile` makes: by which method, and the place of its name (-1 where it has none)."""
-
-    method: str
-    word: int
-
-
-class Facts(NamedTuple):
-    """All that a line says; `aliases` are those of `binds` that give a tensor another name."""
-
-    binds: tuple[Bind, ...]
-    aliases: tuple[Bind, ...]
-    launches: tuple[Launch, ...]
-    calls: tuple[Call, ...]
-    compiled: tuple[Compiled, ...]
-
-
-NOTHING = Facts((), (), (), (), ())
-
-
-class Line(NamedTuple):
-    """A line without its names: `shape` is what it stands for in the outline, empty for a blank one or a comment."""
-
-    shape: str
-    facts: Facts
-
-
-NO_STATEMENT = Line("?", NOTHING)
 
 _LINES: dict[str, Line] = {}
 _FACTS: dict[str, Facts] = {}

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from toolkit.scan.lines import NO_STATEMENT, NOTHING, Facts, Line, equal_digits, find_facts, look_up
+from toolkit.scan.facts import NO_STATEMENT, NOTHING, Facts, Line
+from toolkit.scan.lines import equal_digits, find_facts, look_up
 from toolkit.scan.trees import parse
 
 WHOLE_STRINGS = re.compile(r"""(?:[^'"#\\\n]|'[^'\\\n]*'|"[^"\\\n]*")*""")

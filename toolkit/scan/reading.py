@@ -8,9 +8,10 @@ import stat
 from collections import Counter
 from collections.abc import Iterable
 
+from toolkit.scan.facts import Call
 from toolkit.scan.hazards import find_hazards
 from toolkit.scan.kernels import FALLBACK, Kernel, find_kernels
-from toolkit.scan.lines import EXTERN, Call, called_name, words_of
+from toolkit.scan.lines import EXTERN, called_name, words_of
 from toolkit.scan.outline import Outline, outline_of
 from toolkit.scan.values import FileReport, NoTextError, UnreadableError
 
