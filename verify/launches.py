@@ -52,6 +52,9 @@ OPERATIONS: Mapping[str, Kind] = {
 }
 """What the disassembly calls the operations that access device memory."""
 
+OTHER_VALUES = ((0.5, 0.125), (1000, 1000), (-1000, -1000))
+"""What an input's values are multiplied by, and what is added, to see whether anything depends on them."""
+
 LISTED = re.compile(r"^\s+\d+: (\w+)(.*)$", re.MULTILINE)  # a workspace's address stands in the remark at the end
 HEXADECIMAL = re.compile(r"\b0x[0-9a-f]+\b")
 VECTOR_KINDS = (0, 1)
@@ -142,14 +145,20 @@ def overwritten_before_read(launches: Sequence[Launch], needed: Iterable[str]) -
 def needed_inputs(function: Any, tensors: Mapping[str, Any]) -> set[str]:
     """Return the inputs that `function` mutates and on whose original value its results depend.
 
-    Found by running it eagerly on CPU copies: once as it is, and once for each mutated input with other values in
-    it. `tensors` maps the function's parameter names to tensors of any device, which stay as they are.
+    Found by running it eagerly on CPU copies: once as it is, and for each mutated input with other values in it,
+    near ones and far ones, so that a maximum shows it too. `tensors` maps the function's parameter names to tensors
+    of any device, which stay as they are.
     """
     inputs = {name: tensor.detach().cpu() for name, tensor in tensors.items()}
     usual = _effects(function, inputs)
     mutated = [name for name in inputs if not _equal(usual[name], inputs[name])]
-    changed = {name: _effects(function, {**inputs, name: inputs[name] * 0.5 + 0.125}) for name in mutated}
-    return {name for name in mutated if any(not _equal(usual[effect], changed[name][effect]) for effect in usual)}
+
+    def is_needed(name: str) -> bool:
+        others = ((inputs[name] * factor + term).to(inputs[name].dtype) for factor, term in OTHER_VALUES)
+        effects = (_effects(function, {**inputs, name: other}) for other in others)
+        return any(not _equal(usual[one], effect[one]) for effect in effects for one in usual)
+
+    return {name for name in mutated if is_needed(name)}
 
 
 def _reason(launches: Sequence[Launch], name: str) -> str | None:
