@@ -247,6 +247,16 @@ def test_a_wrong_axis_is_a_fault(dtype: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_term_that_is_left_out_is_no_other_order(dtype: Any) -> None:
+    x = (rand(8, 500).abs() + 1).to(dtype)
+    report = search(normalize, x, replacing("sum", lambda one, dim: one[..., 9:].sum(dim)), gates=EXACT)
+    assert report.first is not None
+    assert report.first.title == "s"
+    assert report.first.cause is not None
+    assert report.first.cause.kind == "fault"
+
+
 def test_a_fault_in_backward_is_found_at_the_stage_whose_gradient_is_wrong() -> None:
     class Doubled(torch.autograd.Function):  # type: ignore[misc, name-defined]
         @staticmethod
