@@ -11,12 +11,10 @@ values remain possible for a store, or a launch does not fit its stage, that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 
-from verify import launches as recorded
 from verify.reference.listing import LOADS, STORES, Node, parse_listing
-from verify.reference.listing import Stage as Listed
+from verify.reference.paired import AlignmentError, PairedStage, Recording, Stored, pair_stages
 from verify.reference.program import Instruction, Program
 from verify.reference.stages import Launch, Place, Plan, Read, Write
 from verify.reference.terms import COMMUTATIVE, TRANSPARENT, Terms
@@ -31,55 +29,9 @@ WIDTHS = {"bool": 0, "bfloat16": 1, "float16": 1, "float32": 2, "int32": 2, "int
 """Which element type holds more than which."""
 
 
-class AlignmentError(ValueError):
-    """A recorded launch cannot be matched with the kernel's program, or in more than one way that matters."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Recording:
-    """One launch of a kernel, as it was recorded.
-
-    `addresses` are those of the tensors that were passed, by instruction number, None for one of other strides than
-    the kernel loads or stores, which the runtime copies; `numbers` are the scalars, `shapes` those of all values.
-    """
-
-    listing: str
-    launches: tuple[recorded.Launch, ...]
-    addresses: Mapping[int, int | None]
-    numbers: Mapping[int, float]
-    shapes: Mapping[int, tuple[int, ...]]
-
-
-@dataclass(eq=False, slots=True)
-class _Stored:
-    """A store of a stage: in which address, and which terms it may be of."""
-
-    node: Node
-    stage: int
-    address: int
-    atomic: bool
-    terms: set[int]
-    instruction: int = -1
-    output: int | None = None
-
-
-@dataclass(eq=False, slots=True)
-class _Stage:
-    """One listed stage with its launch. `terms` are those that each node may be, by node number."""
-
-    number: int
-    listed: Listed
-    launch: recorded.Launch
-    fills: list[tuple[int, int]]
-    loaded: dict[int, int]
-    stored: list[_Stored]
-    nodes: dict[int, Node]
-    terms: dict[int, set[int]] = field(default_factory=dict)
-
-
 def align(program: Program, recording: Recording) -> Plan:
     """Return the launches with what each loads and stores; raise AlignmentError where they do not tell."""
-    stages = _pair(parse_listing(recording.listing), recording.launches)
+    stages = pair_stages(parse_listing(recording.listing), recording.launches)
     matching = _Matching(program, recording, Terms(program, recording.numbers), stages)
     if len(stages) == 1:
         matching.take_outputs()  # nothing crosses, so the addresses alone tell
@@ -88,56 +40,10 @@ def align(program: Program, recording: Recording) -> Plan:
     return matching.plan()
 
 
-def _pair(listed: Sequence[Listed], found: Sequence[recorded.Launch]) -> list[_Stage]:
-    """Give each listed stage its launch and the fills before it."""
-    stages: list[_Stage] = []
-    fills: list[tuple[int, int]] = []
-    for number, launch in enumerate(found):
-        if launch.accesses is None:
-            raise AlignmentError(f"launch {number + 1} has words of an unknown form")
-        loads = [one.address for one in launch.accesses if one.kind == "load"]
-        stores = [one for one in launch.accesses if one.kind in ("store", "atomic")]
-        if _is_fill(launch, found[number + 1 :]):
-            fills.append((stores[0].address, launch.blocks))
-            continue
-        if len(stages) == len(listed):
-            raise AlignmentError(
-                f"{len(found)} launches for {len(listed)} listed stages: launch {number + 1} is left over"
-            )
-        stage = listed[len(stages)]
-        if len(loads) != len(stage.loads) or len(stores) != len(stage.stores):
-            raise AlignmentError(
-                f"launch {number + 1} has {len(loads)} loads and {len(stores)} stores, "
-                f"stage {len(stages)} of the listing {len(stage.loads)} and {len(stage.stores)}"
-            )
-        stored = [
-            _Stored(node, len(stages), one.address, one.kind == "atomic", set())
-            for node, one in zip(stage.stores, stores, strict=True)
-        ]
-        loaded = {node.number: address for node, address in zip(stage.loads, loads, strict=True)}
-        nodes = {node.number: node for node in stage.nodes}
-        stages.append(_Stage(len(stages), stage, launch, fills, loaded, stored, nodes))
-        fills = []
-    if len(stages) != len(listed) or fills:
-        raise AlignmentError(f"{len(found)} launches for {len(listed)} listed stages")
-    return stages
-
-
-def _is_fill(launch: recorded.Launch, later: Sequence[recorded.Launch]) -> bool:
-    """Tell whether a launch only makes an address ready for the atomic stores of the next one that does more."""
-    accesses = launch.accesses or ()
-    if [one.kind for one in accesses] != ["store"]:
-        return False
-    following = next((one for one in later if len(one.accesses or ()) != 1), None)
-    return following is not None and any(
-        one.kind == "atomic" and one.address == accesses[0].address for one in following.accesses or ()
-    )
-
-
 class _Matching:
     """Narrows down what each node of each stage may be."""
 
-    def __init__(self, program: Program, recording: Recording, terms: Terms, stages: list[_Stage]) -> None:
+    def __init__(self, program: Program, recording: Recording, terms: Terms, stages: list[PairedStage]) -> None:
         self._program, self._recording, self._terms, self._stages = program, recording, terms, stages
         self._stores = [stored for stage in stages for stored in stage.stored]
         self._outputs = {store.number: terms.of[store.values[0].number] for store in program.stores}
@@ -183,7 +89,7 @@ class _Matching:
         copied = frozenset(number for number, address in self._recording.addresses.items() if address is None)
         return Plan(program=self._program, launches=tuple(launches), shapes=self._recording.shapes, copied=copied)
 
-    def _match_upwards(self, stage: _Stage) -> None:
+    def _match_upwards(self, stage: PairedStage) -> None:
         for node in stage.listed.nodes:
             if node.name in LOADS:
                 possible = self._loadable(stage, stage.loaded[node.number])
@@ -199,7 +105,7 @@ class _Matching:
         for stored in stage.stored:
             stored.terms = stage.terms[stored.node.number]
 
-    def _match_downwards(self, stage: _Stage) -> None:
+    def _match_downwards(self, stage: PairedStage) -> None:
         for node in (one for one in reversed(stage.listed.nodes) if one.operands):
             wanted: dict[int, set[int]] = {number: set() for number in node.operands}
             for term in stage.terms[node.number]:
@@ -212,7 +118,7 @@ class _Matching:
             for number, possible in wanted.items():
                 stage.terms[number] = stage.terms[number] & possible
 
-    def _operands(self, stage: _Stage, node: Node, term: int) -> list[tuple[int, ...]]:
+    def _operands(self, stage: PairedStage, node: Node, term: int) -> list[tuple[int, ...]]:
         """Return the orders of a term's operands in which the node's operands may be they."""
         operands = self._terms.all[term].operands
         orders = [operands]
@@ -224,7 +130,7 @@ class _Matching:
             if all(one in stage.terms[number] for number, one in zip(node.operands, order, strict=True))
         ]
 
-    def _loadable(self, stage: _Stage, address: int) -> set[int]:
+    def _loadable(self, stage: PairedStage, address: int) -> set[int]:
         """Return the terms of the inputs that lie at an address, and of what earlier stages stored there."""
         inputs = {self._terms.of[one.number] for one in self._inputs_at(address)}
         return inputs.union(*(one.terms for one in self._stores if one.stage < stage.number and one.address == address))
@@ -257,7 +163,7 @@ class _Matching:
                 raise AlignmentError(f"stage {stored.stage} of the listing stores {stored.node}, which no stage loads")
             self._stages[stored.stage].terms[stored.node.number] = stored.terms
 
-    def _outputs_at(self, stored: _Stored) -> dict[int, int]:
+    def _outputs_at(self, stored: Stored) -> dict[int, int]:
         """Return the outputs that a store may be: they lie at its address and have its element type and value."""
         copied = not any(stored.address == address for address in self._recording.addresses.values())
         return {
@@ -268,7 +174,7 @@ class _Matching:
             and self._recording.addresses[store.number] == (None if copied else stored.address)
         }
 
-    def _settle(self, stored: _Stored) -> None:
+    def _settle(self, stored: Stored) -> None:
         if len(stored.terms) != 1:
             possible = ", ".join(str(self._instructions(one)[0]) for one in sorted(stored.terms))
             raise AlignmentError(f"stage {stored.stage} of the listing: {stored.node} may be of {possible}")
@@ -281,7 +187,7 @@ class _Matching:
         else:
             stored.instruction = self._program.instructions[stored.output].values[0].number
 
-    def _represent(self, stored: _Stored) -> int:
+    def _represent(self, stored: Stored) -> int:
         """Return the instruction whose value, of the stored element type, roundings and size, a parked value is."""
         (term,) = stored.terms
         alike = self._instructions(term)
@@ -315,7 +221,7 @@ class _Matching:
             one = source
         return tuple(rounded), repeated
 
-    def _write(self, stored: _Stored) -> Write:
+    def _write(self, stored: Stored) -> Write:
         return Write(
             instruction=stored.instruction,
             place=self._place(stored),
@@ -324,7 +230,7 @@ class _Matching:
             store=stored.output,
         )
 
-    def _place(self, stored: _Stored) -> Place:
+    def _place(self, stored: Stored) -> Place:
         if stored.output is not None:
             return Place(argument=stored.output)
         arguments = self._recording.addresses
@@ -335,7 +241,7 @@ class _Matching:
         spaces = [one.address for one in self._stores if one.address not in arguments.values()]
         return Place(workspace=stored.address - min(spaces))
 
-    def _reads(self, stage: _Stage) -> tuple[Read, ...]:
+    def _reads(self, stage: PairedStage) -> tuple[Read, ...]:
         reads: dict[int, Read] = {}
         for number, address in stage.loaded.items():
             for read in self._read(stage, stage.terms[number], address):
@@ -345,7 +251,7 @@ class _Matching:
                     )
         return tuple(reads.values())
 
-    def _read(self, stage: _Stage, possible: Iterable[int], address: int) -> Iterable[Read]:
+    def _read(self, stage: PairedStage, possible: Iterable[int], address: int) -> Iterable[Read]:
         wanted = set(possible)
         for one in self._inputs_at(address):
             if self._terms.of[one.number] in wanted:

@@ -18,9 +18,10 @@ from typing import Any
 from verify import on_cpu
 from verify.launches import Launch
 from verify.reference import recording as recordings
-from verify.reference.alignment import AlignmentError, Recording, align
+from verify.reference.alignment import align
 from verify.reference.evaluate import bind, evaluate
 from verify.reference.listing import UnreadableListingError
+from verify.reference.paired import AlignmentError, Recording
 from verify.reference.predicted import compare_prediction
 from verify.reference.program import Program
 from verify.reference.stages import Overlaps, Plan, evaluate_stages, tell_hazards, tell_parked

@@ -16,8 +16,8 @@ from typing import Any
 from verify import host
 from verify.launches import Kind, learn_operations, read_launches
 from verify.reference import operations as reference
-from verify.reference.alignment import Recording
 from verify.reference.evaluate import compute
+from verify.reference.paired import Recording
 from verify.reference.program import Instruction, Program
 from verify.reference.stages import Lie, Overlaps
 

@@ -208,6 +208,8 @@ class _Memory:
         one = self._plan.program.instructions[read.instruction]
         if read.place is None:
             return read_input(one, self._argument(one.number))
+        if read.place.argument is None and read.place.workspace not in self._workspaces:
+            raise PlanError(f"{one} is loaded from {read.place}, which holds something else by then")
         held = self._elements(read.place, read.dtype, self._plan.shapes[one.number])
         return held.to(operations.element_type(one.dtype), copy=True)
 
@@ -252,15 +254,25 @@ class _Memory:
         element = operations.element_type(dtype)
         size = math.prod(shape) * element.itemsize
         if place.argument is None:
-            if place.workspace not in self._workspaces or self._workspaces[place.workspace].nbytes < size:
-                self._workspaces[place.workspace or 0] = torch.zeros(size, dtype=torch.uint8)
-            memory, offset = self._workspaces[place.workspace or 0].untyped_storage(), 0
+            memory, offset = self._workspace(place.workspace or 0, size).untyped_storage(), 0
         else:
             argument = self._argument(place.argument)
             memory, offset = argument.untyped_storage(), argument.storage_offset() * argument.element_size()
         if offset + size > memory.nbytes() or offset % element.itemsize:
             raise PlanError(f"{place} has no room for {math.prod(shape)} elements of {dtype}")
         return torch.empty(0, dtype=element).set_(memory, offset // element.itemsize, shape, _gapless(shape))
+
+    def _workspace(self, start: int, size: int) -> Any:
+        """Return a workspace's memory; one that overlaps it has lost what it held."""
+        torch = importlib.import_module("torch")
+        if start not in self._workspaces or self._workspaces[start].nbytes < size:
+            self._workspaces[start] = torch.zeros(size, dtype=torch.uint8)
+        for other in [
+            one for one, held in self._workspaces.items() if one < start + size and start < one + held.nbytes
+        ]:
+            if other != start:
+                del self._workspaces[other]
+        return self._workspaces[start]
 
 
 def _contiguous() -> Any:

@@ -22,6 +22,9 @@ from verify.reference.stages import Launch, Overlaps, Place, Plan, Read, Write
 LOADS = frozenset(("load", "view_load"))
 NO_VALUES = frozenset(("store", "spec_next", "scalar", *LOADS))
 SAME_VALUE = frozenset(("cast", "reshape", "copy", "broadcast"))
+APART = 1 << 40
+"""From one workspace to the next, in bytes."""
+
 MANY = 2
 """More than one tile, so that blocks may race."""
 
@@ -33,7 +36,7 @@ def plan_worst(program: Program, shapes: Shapes, overlaps: Overlaps, copied: fro
     parts = _split(program)
     loads = [_loads_of(program, part) for part in parts]
     crossing = _crossing(program, parts)
-    spaces = {number: Place(workspace=at) for at, number in enumerate(crossing)}
+    spaces = {number: Place(workspace=at * APART) for at, number in enumerate(crossing)}
     endangered = [(at, number) for at, numbers in enumerate(loads) for number in numbers]
     bad = _choose(program, [(at, one) for at, part in enumerate(parts) for one in part if one.number in spaces],
                   shapes, endangered, overlaps)  # fmt: skip

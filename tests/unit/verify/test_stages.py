@@ -16,13 +16,22 @@ import pytest
 
 from verify import dvm_reference as dvm
 from verify.launches import read_launches
-from verify.reference.alignment import AlignmentError, Recording, align
+from verify.reference.alignment import align
 from verify.reference.evaluate import bind, evaluate
 from verify.reference.listing import UnreadableListingError, parse_listing
+from verify.reference.paired import AlignmentError, Recording
 from verify.reference.predicted import compare_prediction
 from verify.reference.program import Program
 from verify.reference.recording import layout_of, overlaps_of, shapes_of
-from verify.reference.stages import Overlaps, Place, Plan, evaluate_stages, tell_hazards, tell_parked
+from verify.reference.stages import (
+    Overlaps,
+    Place,
+    Plan,
+    PlanError,
+    evaluate_stages,
+    tell_hazards,
+    tell_parked,
+)
 from verify.reference.worst import plan_worst
 
 torch = pytest.importorskip("torch")
@@ -283,3 +292,24 @@ def test_layouts_tell_aliases_and_offsets_apart_but_not_addresses() -> None:
 def test_how_memories_lie_is_told(one: Any, other: Any, expected: str) -> None:
     x = torch.zeros(4, 4)
     assert overlaps_of({0: one(x), 1: other(x)}, frozenset())(0, 1) == expected
+
+
+def test_workspaces_that_overlap_take_each_other_s_values() -> None:
+    plan, binding, overlaps = planned("batch_norm")
+    parked = [write.place for write in plan.parked()]
+    spaces = {place: Place(workspace=4 * number) for number, place in enumerate(parked)}
+
+    def move(one: Any) -> Any:
+        return dataclasses.replace(one, place=spaces.get(one.place, one.place))
+
+    launches = tuple(
+        dataclasses.replace(
+            launch,
+            reads=tuple(map(move, launch.reads)),
+            writes=tuple(map(move, launch.writes)),
+            fills=tuple(map(move, launch.fills)),
+        )
+        for launch in plan.launches
+    )
+    with pytest.raises(PlanError, match=r"is loaded from workspace\+\d+, which holds something else by then$"):
+        evaluate_stages(dataclasses.replace(plan, launches=launches), binding, overlaps)
