@@ -7,7 +7,9 @@
 A value that crosses stages lies in an output of the kernel or in a workspace meanwhile. Where that output is an input's
 memory, later launches load what was stored there, and so do these: the values go through memory as bytes. Within one
 launch all loads come before all stores. Where a launch loads memory that it also stores, by another address or other
-strides, blocks race; what is computed is the worst order, each block loading after all others have stored.
+strides, blocks race; what is computed is the worst order, each block loading after all others have stored. An input
+smaller than its launch's largest tensor is loaded whole by every block, and stored so where it is an output too: that
+all loads come first there is assumed, not known.
 """
 
 from __future__ import annotations
