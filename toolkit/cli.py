@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit import __version__, evidencing, groups, patching, reporting
-from toolkit.ending import Commands, ending_by_signal, open_closed_streams, run_commands
+from toolkit.ending import (
+    Commands,
+    ending_by_signal,
+    let_streams_take_all_text,
+    open_closed_streams,
+    run_commands,
+)
 from toolkit.errors import ProofError, UsageError
 from toolkit.options import (
     checked_overlay,
@@ -43,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with the code of `docs/exit-codes.md`."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     open_closed_streams()
+    let_streams_take_all_text()
     with ending_by_signal():
         sys.exit(run_commands(cli, words))
 

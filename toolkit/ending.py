@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -128,6 +130,25 @@ def open_closed_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  It stays open as the stream that it stands for.
+
+
+def let_streams_take_all_text() -> None:
+    """Write what a stream's encoding lacks all the same: undecoded bytes of names as they were, the rest as numbers."""
+    codecs.register_error("toolkit-streams", _encode_all)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="toolkit-streams")
+
+
+def _encode_all(fault: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(fault, UnicodeEncodeError):
+        raise fault
+    lacking = fault.object[fault.start : fault.end]
+    kept = (
+        character.encode("ascii", "surrogateescape" if "\udc80" <= character <= "\udcff" else "backslashreplace")
+        for character in lacking
+    )
+    return b"".join(kept), fault.end
 
 
 def _discard_output() -> None:

@@ -210,3 +210,17 @@ def test_an_overlay_whose_inputs_were_edited_is_used_with_a_warning(sample: Samp
     assert "its inputs now give" in toolkit(sample, "verify").stderr
     assert toolkit(sample, "build").returncode == 0
     assert toolkit(sample, "run", "true").stderr == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
+def test_text_of_any_kind_is_written_whatever_the_locale(tmp_path: Path, encoding: str) -> None:
+    program = (
+        "from toolkit.ending import let_streams_take_all_text as take; take(); print('✓ é', chr(0xDCE9), chr(0xD800))"
+    )
+    settings = {**os.environ, "PYTHONIOENCODING": f"{encoding}:strict"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=settings, cwd=tmp_path, capture_output=True, check=False, timeout=60
+    )
+
+    said = {"ascii": b"\\u2713 \\xe9", "utf-8": "✓ é".encode(), "latin-1": b"\\u2713 \xe9"}[encoding]
+    assert (done.returncode, done.stdout, done.stderr) == (0, said + b" \xe9 \\ud800\n", b"")
