@@ -14,12 +14,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from verify import graphs, host
+from verify import graphs, host, kernels
 from verify.contract import Outcome, Request, broke, failed, passed
 from verify.graphs import Graph
 from verify.launches import (
@@ -90,15 +90,14 @@ def _run_graph(graph: Graph, request: Request) -> Run:
     given = {name: torch.rand(shape) + 0.5 for name, shape in graph.shapes.items()}
     used = {name: tensor.npu() for name, tensor in given.items()}
     compiled = torch.compile(graph.function)
-    with host.generated_code() as sources, _loaded_modules() as modules, _recorded(request.runtime) as lines:
+    with host.generated_code() as sources, kernels.built() as found, _recorded(request.runtime) as lines:
         result = compiled(*used.values())
-    kernels = _find_kernels(modules)
-    _keep_evidence(request.scratch / f"aliased-reduction-{graph.name}", sources, kernels)
+    _keep_evidence(request.scratch / f"aliased-reduction-{graph.name}", sources, found)
     types = tuple(KERNEL.findall("\n".join(sources)))
     if request.runtime != "host":
         return Run(graph.name, types, (), _compare_numbers(graph, given, {**used, "the result": result}))
     ranges = {name: (tensor.data_ptr(), tensor.nbytes) for name, tensor in used.items()}
-    operations = learn_operations(lines, [kernel.das() for kernel in kernels.values()])
+    operations = learn_operations(lines, [kernel.kobj.das() for kernel in found])
     launches = read_launches(lines, ranges, operations)
     told = tuple(map(str, launches))
     try:
@@ -124,33 +123,8 @@ def _compare_numbers(graph: Graph, given: Mapping[str, Any], found: Mapping[str,
     }
 
 
-@contextlib.contextmanager
-def _loaded_modules() -> Iterator[list[Any]]:
-    """Collect the modules that Inductor loads; with its caches off it forgets them as soon as they are compiled."""
-    cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
-    modules: list[Any] = []
-    load = cache.load_by_key_path
-
-    def keep(*args: Any, **options: Any) -> Any:
-        modules.append(load(*args, **options))
-        return modules[-1]
-
-    cache.load_by_key_path = keep
-    try:
-        yield modules
-    finally:
-        cache.load_by_key_path = load
-
-
-def _find_kernels(modules: Sequence[Any]) -> dict[str, Any]:
-    """Return the DVM kernels that generated code defines, by name."""
-    named = [(name, value) for module in modules for name, value in vars(module).items() if hasattr(value, "kobj")]
-    kernels = {id(value): (name, value.kobj) for name, value in named}  # generated code names each one twice
-    return dict(kernels.values())
-
-
-def _keep_evidence(stem: Path, sources: Sequence[str], kernels: Mapping[str, Any]) -> None:
+def _keep_evidence(stem: Path, sources: Sequence[str], found: Sequence[Any]) -> None:
     """Keep the generated code and, of each DVM kernel that it defines, the stages and the disassembly."""
-    listings = [f"{name}\n{kernel.dump()}\n{kernel.das()}" for name, kernel in kernels.items()]
+    listings = [f"{kernel.__name__}\n{kernel.kobj.dump()}\n{kernel.kobj.das()}" for kernel in found]
     stem.with_suffix(".py").write_text("\n".join(sources), encoding="utf-8")
     stem.with_suffix(".das").write_text("\n".join(listings), encoding="utf-8")
