@@ -21,7 +21,8 @@ class CheckSpec:
     """One check as the catalogue lists it.
 
     Checks of one `group` may share a process. A `static` check needs no import of the packages, so that it can be
-    run for another platform too. `env` is set for its process and wins over the recipe's.
+    run for another platform too. `env` is set for its process and wins over the recipe's. A witness that shows the
+    same fault as another, which the patch names, says so by `beside`, and stands and falls with it.
     """
 
     name: str
@@ -32,6 +33,7 @@ class CheckSpec:
     env: Mapping[str, str]
     static: bool
     witness: bool
+    beside: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +75,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     env: dict[str, str]
     static: bool
     witness: bool = False
+    beside: str | None = None
     group: str | None = None
 
 
@@ -93,6 +96,12 @@ def load_catalogue(verify_folder: Path) -> dict[str, CheckSpec]:
             f"witnesses that do not run on both sides in {path}: {', '.join(one_sided)}",
             hint='a witness must fail on the base and pass on the overlay: "sides": ["base", "overlay"]',
         )
+    alone = [spec.name for spec in catalogue.values() if spec.beside and not _is_witness(catalogue, spec.beside)]
+    if alone:
+        raise ProofError(
+            f"checks in {path} that stand beside no witness: {', '.join(alone)}",
+            hint='"beside" names the witness that the patch names for the same fault',
+        )
     return catalogue
 
 
@@ -107,7 +116,7 @@ def plan_checks(
     """Plan the wanted checks on the overlay and the witnesses on both sides.
 
     A witness must fail on the base and pass on the overlay, each in a process of its own; one named in `upstream`,
-    whose change the base has already, must pass on both. Checks of one group, side and environment share a process.
+    whose change the base has already, must pass on both, and so must those beside it. Checks of one group, side and environment share a process.
     Where the packages cannot be loaded here, only static checks are for a process. Raises UsageError for names that
     the catalogue lacks, and for a witness that is none.
     """
@@ -122,6 +131,10 @@ def plan_checks(
     )
 
 
+def _is_witness(catalogue: Mapping[str, CheckSpec], name: str) -> bool:
+    return name in catalogue and catalogue[name].witness
+
+
 def _make_spec(name: str, entry: _Entry) -> CheckSpec:
     return CheckSpec(
         name=name,
@@ -132,6 +145,7 @@ def _make_spec(name: str, entry: _Entry) -> CheckSpec:
         env=entry.env,
         static=entry.static,
         witness=entry.witness,
+        beside=entry.beside,
     )
 
 
@@ -151,7 +165,7 @@ def _near_miss(name: str, catalogue: Mapping[str, CheckSpec]) -> str:
 
 def _sides_of(spec: CheckSpec, upstream: Collection[str]) -> Iterator[PlannedCheck]:
     for side in spec.sides:
-        red = spec.witness and side == "base" and spec.name not in upstream
+        red = spec.witness and side == "base" and not {spec.name, spec.beside} & set(upstream)
         yield PlannedCheck(name=spec.name, side=side, wanted="fail" if red else "pass")
 
 

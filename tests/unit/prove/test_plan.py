@@ -173,3 +173,23 @@ def test_a_witness_without_a_negative_control_is_refused(tmp_path: Path) -> None
         load_catalogue(write_catalogue(tmp_path, json.dumps({"half": entry})))
 
     assert str(caught.value) == f"witnesses that do not run on both sides in {tmp_path / 'checks.json'}: half"
+
+
+def test_a_witness_beside_another_is_red_and_green_with_it() -> None:
+    known = catalogue(witness("launches"), witness("numbers", beside="launches"))
+
+    carried = plan_checks(known, wanted=["numbers"], witnesses=["launches"])
+    upstream = plan_checks(known, wanted=["numbers"], witnesses=["launches"], upstream=["launches"])
+
+    assert [check.wanted for check in carried.checks if check.name == "numbers"] == ["fail", "pass"]
+    assert [check.wanted for check in upstream.checks if check.name == "numbers"] == ["pass", "pass"]
+
+
+def test_a_check_stands_beside_a_witness_of_the_catalogue(tmp_path: Path) -> None:
+    entry = {"module": "m", "summary": "s", "sides": ["base", "overlay"], "env": {}, "static": False, "witness": True}
+    write_catalogue(tmp_path, json.dumps({"numbers": {**entry, "beside": "lunches"}, "launches": entry}))
+
+    with pytest.raises(ProofError) as caught:
+        load_catalogue(tmp_path)
+    assert str(caught.value) == f"checks in {tmp_path / 'checks.json'} that stand beside no witness: numbers"
+    assert caught.value.hint == '"beside" names the witness that the patch names for the same fault'
