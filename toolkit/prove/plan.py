@@ -116,9 +116,9 @@ def plan_checks(
     """Plan the wanted checks on the overlay and the witnesses on both sides.
 
     A witness must fail on the base and pass on the overlay, each in a process of its own; one named in `upstream`,
-    whose change the base has already, must pass on both, and so must those beside it. Checks of one group, side and environment share a process.
-    Where the packages cannot be loaded here, only static checks are for a process. Raises UsageError for names that
-    the catalogue lacks, and for a witness that is none.
+    whose change the base has already, must pass on both, and so must those beside it. Checks of one group, side and
+    environment share a process. Where the packages cannot be loaded here, only static checks are for a process.
+    Raises UsageError for names that the catalogue lacks, and for a witness that is none.
     """
     _refuse_unknown(catalogue, wanted, witnesses)
     asked = sorted(dict.fromkeys((*wanted, *witnesses)), key=lambda name: catalogue[name].witness)
