@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.generated_code import hazardous, make_debug_tree, plain, triton_kernel, wrapper
+from tests.generated_code import dvm_kernel, hazardous, make_debug_tree, plain, triton_kernel, wrapper
 from tests.sample import make_sample
 from toolkit import cli
 
@@ -138,7 +138,7 @@ def test_planted_hazards_are_found_with_file_kernel_value_input_and_line(
 
     assert scan(tmp_path, "--no-alias-hazard") == 23
     shown = capsys.readouterr()
-    said = "possible alias hazard in dvm_fused_0: sum_1 of stage 0 may be kept in the output"
+    said = "certain alias hazard in dvm_fused_0: sum_1 of stage 0 is kept in the output"
     assert [line for line in shown.out.splitlines() if "hazard in" in line] == [
         f"{made[1]}:{lines[0]}: {said} arg1_1 until stage 1, and stage 1 reads the input arg1_1 (the same name)",
         f"{made[3]}:{lines[1]}: {said} buf5 until stage 1, and stage 1 reads the input arg1_1 (both are arg1_1)",
@@ -147,13 +147,56 @@ def test_planted_hazards_are_found_with_file_kernel_value_input_and_line(
     assert shown.err.startswith("error: 1 of 1 requirements not met: no alias hazard: 2 in 2 of 5 files\n")
 
 
+@pytest.mark.parametrize(
+    ("program", "call", "said"),
+    [
+        (
+            ["arg0_1 = k.load([128, 256], dvm.float32)", "arg1_1 = k.load([256], dvm.float32)",
+             "sum_1 = k.sum(arg0_1, [0], False)", "k.spec_next()", "mul = k.mul(arg1_1, sum_1)", "copy = arg0_1",
+             "mul_1 = k.mul(arg0_1, 2)", "k.spec_next()", "sub = k.sub(arg1_1, mul)", "k.store(mul_1, dvm.float32)",
+             "k.store(mul, dvm.float32)", "k.store(sub, dvm.float32)"],
+            "dvm_fused_0.run(arg0_1, arg1_1, buf1, arg1_1, buf2, stream=stream0)",
+            ["certain alias hazard in dvm_fused_0: mul of stage 1 is kept in the output arg1_1 until stage 3, and "
+             "stage 3 reads the input arg1_1 (the same name)"],
+        ),
+        (
+            ["arg0_1 = k.load([128, 256], dvm.float32)", "arg1_1 = k.load([128, 256], dvm.float32)",
+             "sum_1 = k.sum(arg0_1, [0, 1], False)", "exp = k.exp(arg0_1)", "k.spec_next()",
+             "mul = k.mul(arg1_1, sum_1)", "k.store(exp, dvm.float32)", "k.store(mul, dvm.float32)"],
+            "dvm_fused_0.run(arg0_1, arg1_1, arg1_1, buf1, stream=stream0)",
+            ["certain alias hazard in dvm_fused_0: exp of stage 0 is stored in the output arg1_1, and stage 1 reads "
+             "the input arg1_1 (the same name)"],
+        ),
+        (
+            ["arg0_1 = k.load([256], dvm.float32)", "arg1_1 = k.load([3, 128, 256], dvm.float32)",
+             "expand = k.broadcast(arg0_1, [3, 128, 256])", "mul = k.mul(expand, arg1_1)",
+             "sum_1 = k.sum(mul, [1], False)", "k.store(sum_1, dvm.float32)"],
+            "dvm_fused_0.run(arg0_1, arg1_1, arg0_1, stream=stream0)",
+            ["possible alias hazard in dvm_fused_0: sum_1 of stage 0 may be added up in the output arg0_1, which is "
+             "cleared before, and stage 0 reads the input arg0_1 (the same name)"],
+        ),
+    ],
+    ids=["kept", "stored", "cleared"],
+)  # fmt: skip
+def test_a_hazard_is_told_by_what_comes_in_between(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], program: list[str], call: str, said: list[str]
+) -> None:
+    path = tmp_path / "output_code.py"
+    path.write_text(wrapper([dvm_kernel("dvm_fused_0", program, "spec")], [call]), encoding="utf-8")
+    line = next(at for at, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1) if ".run(" in line)
+
+    assert scan(tmp_path) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [one for one in shown if "hazard in" in one] == [f"{path}:{line}: {one}" for one in said]
+
+
 def test_hazards_alone_fail_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "output_code.py").write_text(hazardous(), encoding="utf-8")
     code, document = scan_document(capsys, tmp_path)
 
     assert (code, document["verdict"]) == (0, "passed")
     assert [(one["kernel"], one["value"], one["input"], one["certainty"]) for one in document["hazards"]] == [
-        ("dvm_fused_0", "sum_1", "arg1_1", "possible")
+        ("dvm_fused_0", "sum_1", "arg1_1", "certain")
     ]
 
 

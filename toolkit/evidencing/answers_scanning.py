@@ -99,12 +99,18 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _hazard_line(report: FileReport, hazard: Hazard) -> str:
-    is_kept = "is kept" if hazard.certainty == "certain" else "may be kept"
+    """Tell a hazard by what comes in between: a later stage, or the clearing of an output that blocks add to."""
+    verb = "is" if hazard.certainty == "certain" else "may be"
+    if hazard.read == hazard.made:
+        place = f"{verb} added up in the output {hazard.output}, which is cleared before"
+    elif hazard.used == hazard.made:
+        place = f"{verb} stored in the output {hazard.output}"
+    else:
+        place = f"{verb} kept in the output {hazard.output} until stage {hazard.used}"
     same = "the same name" if hazard.output == hazard.input else f"both are {hazard.buffer}"
     return (
         f"{report.path}:{hazard.line}: {hazard.certainty} alias hazard in {hazard.kernel}: {hazard.value} of stage "
-        f"{hazard.made} {is_kept} in the output {hazard.output} until stage {hazard.used}, and stage {hazard.read} "
-        f"reads the input {hazard.input} ({same})"
+        f"{hazard.made} {place}, and stage {hazard.read} reads the input {hazard.input} ({same})"
     )
 
 

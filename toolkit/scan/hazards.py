@@ -7,15 +7,15 @@ none: `dst.copy_(x.sum())` passes dst twice and never uses what it loads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from toolkit.scan.aliasing import Run, find_runs
 from toolkit.scan.kernels import Kernel, published_names
 from toolkit.scan.outline import Outline
-from toolkit.scan.parking import may_park
-from toolkit.scan.program import REDUCTIONS, Output, Program, Value, read_program
-from toolkit.scan.values import Hazard
+from toolkit.scan.parking import Plan, Write, plan_launches
+from toolkit.scan.program import REDUCTIONS, Program, read_program
+from toolkit.scan.values import Certainty, Hazard
 
 
 def find_hazards(outline: Outline, kernels: list[Kernel]) -> tuple[list[Hazard], list[str]]:
@@ -55,7 +55,7 @@ def _judge(run: Run, kernel: Kernel) -> tuple[list[Hazard], list[str]]:
     wanted = len(program.inputs) + len(program.outputs)
     if len(run.memory) != wanted:
         return [], [f"{run.kernel}: line {run.line} passes {len(run.memory)} arguments, the kernel has {wanted}"]
-    return list(_find(run, program)), []
+    return list(_find(run, kernel, program)), []
 
 
 @lru_cache(maxsize=4096)
@@ -63,8 +63,14 @@ def _program(body: tuple[str, ...]) -> Program:
     return read_program(body)
 
 
-def _find(run: Run, program: Program) -> Iterator[Hazard]:
-    """Yield the hazards of one call: each value with the output that may hold it and the input that it overwrites."""
+@lru_cache(maxsize=4096)
+def _plans(body: tuple[str, ...], kind: str) -> tuple[Plan, ...]:
+    return plan_launches(_program(body), kind)
+
+
+def _find(run: Run, kernel: Kernel, program: Program) -> Iterator[Hazard]:
+    """Yield the hazards of one call: each value with the output that holds it and the input that it overwrites."""
+    plans: tuple[Plan, ...] = ()
     for output in program.outputs:
         place = len(program.inputs) + output.index
         written = run.memory[place]
@@ -72,32 +78,46 @@ def _find(run: Run, program: Program) -> Iterator[Hazard]:
             read = run.memory[index]
             if written is None or read is None or not written.overlaps(read):
                 continue
-            for value in program.kept():
-                if (stage := _read_after(program, value, load)) is not None:
-                    yield from _hazard(run, program, value, output, index, stage)
+            plans = plans or _plans(kernel.body, kernel.type)
+            for write, last, certainty in _overwrites(plans, output.index, load):
+                yield Hazard(
+                    kernel=run.kernel,
+                    line=run.line,
+                    value=write.value,
+                    made=write.launch,
+                    used=write.used,
+                    output=run.names[place],
+                    input=run.names[index],
+                    buffer=written.buffer,
+                    read=last,
+                    certainty=certainty,
+                )
 
 
-def _read_after(program: Program, value: Value, load: str) -> int | None:
-    """Return the last stage that reads an input once a value is being made, or None if none does."""
-    return max((stage for stage in program.stages_reading(load) if stage >= value.stage), default=None)
+def _overwrites(plans: Sequence[Plan], output: int, load: str) -> Iterator[tuple[Write, int, Certainty]]:
+    """Yield each write to an output that comes before a read of the same memory, with the last read.
+
+    It is certain where it does in every plan, and no other choice is left in any.
+    """
+    found: dict[str, list[tuple[Write, int, bool]]] = {}
+    for plan in plans:
+        for value, way in _overwrites_of(plan, output, load).items():
+            found.setdefault(value, []).append(way)
+    for ways in found.values():
+        write, last, _ = max(ways, key=lambda way: (way[2], way[1]))
+        is_certain = len(ways) == len(plans) and all(is_sure for _, _, is_sure in ways)
+        yield write, last, "certain" if is_certain else "possible"
 
 
-def _hazard(run: Run, program: Program, value: Value, output: Output, index: int, stage: int) -> Iterator[Hazard]:
-    verdict = may_park(program, value, output)
-    if verdict == "no":
-        return
-    place = len(program.inputs) + output.index
-    memory = run.memory[place]
-    assert memory is not None
-    yield Hazard(
-        kernel=run.kernel,
-        line=run.line,
-        value=value.name,
-        made=value.stage,
-        used=program.last_use(value.name),
-        output=run.names[place],
-        input=run.names[index],
-        buffer=memory.buffer,
-        read=stage,
-        certainty="certain" if verdict == "yes" and stage > value.stage else "possible",
-    )
+def _overwrites_of(plan: Plan, output: int, load: str) -> dict[str, tuple[Write, int, bool]]:
+    """Map each value that is written too early in one plan to the write, the last read, and whether that is sure."""
+    found: dict[str, tuple[Write, int, bool]] = {}
+    last = max(plan.reads.get(load, ()), default=-1)
+    for write in plan.writes:
+        is_early = last > write.launch
+        if write.output != output or not (is_early or (last == write.launch and write.is_cleared != "no")):
+            continue
+        is_sure = write.is_sure and (is_early or write.is_cleared == "yes")
+        if is_sure or write.value not in found:
+            found[write.value] = (write, last, is_sure)
+    return found

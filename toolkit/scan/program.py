@@ -1,25 +1,20 @@
 """The program that a DVM kernel's builder writes down: what is loaded, made and stored, in which stage.
 
-A value's stage is the number of `k.spec_next()` before it. Sizes and types are kept as the least that they may be,
-since the backend computes some types in wider ones; what is not known stays None.
+A value's stage is the number of `k.spec_next()` before it. Types are those that statements name: what the backend makes
+of them, and of the rest, is told in toolkit.scan.lowering. What is not known stays None.
 """
 
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.scan.trees import parse
 
-BYTES = {"bool_": 1, "float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "int64": 8}
 REDUCTIONS = frozenset({"sum", "max", "min"})
-PRODUCTS = frozenset({"matmul", "grouped_matmul"})
-PREDICATES = frozenset(
-    {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_not",
-     "is_finite", "isfinite"}
-)  # fmt: skip
+PRODUCTS = frozenset({"matmul", "grouped_matmul", "concat"})
+"""Operations that give sizes of their own."""
 LOADS = frozenset({"load", "view_load"})
 SILENT = frozenset({"set_kernel_info", "spec_next"})
 
@@ -29,7 +24,10 @@ Shape = tuple[int, ...] | None
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Value:
-    """One value: the operation that makes it, from what, in which stage; `dtype` is the one that it has at least."""
+    """One value: the operation that makes it, of which tensors, in which stage; `dtype` where the statement names it.
+
+    `axes` are those that a reduction takes away, each from 0 on, None where they are not known.
+    """
 
     name: str
     operation: str
@@ -37,28 +35,19 @@ class Value:
     stage: int
     shape: Shape
     dtype: str | None
-
-    @property
-    def is_reduction(self) -> bool:
-        """Whether elements are put together: what a launch for itself may be needed for."""
-        return self.operation in REDUCTIONS
-
-    @property
-    def least_bytes(self) -> int | None:
-        """The bytes that it takes at least; None where a size or the type is not known."""
-        if self.shape is None or self.dtype not in BYTES or any(size < 0 for size in self.shape):
-            return None
-        return math.prod(self.shape) * BYTES[self.dtype]
+    axes: tuple[int, ...] | None = ()
+    keeps_axes: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Output:
-    """One output: the value that is stored, in which type and by the end of which stage."""
+    """One output: the value that is stored, in which type, and the stage and number of values at its statement."""
 
     index: int
     value: str
     dtype: str | None
     stage: int
+    before: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,44 +61,13 @@ class Program:
     inputs: Sequence[str]
     outputs: Sequence[Output]
     stages: int
-    uses: Mapping[str, frozenset[int]]
-    """The stages in which a value is an operand."""
     unknown: Sequence[str] = field(default_factory=tuple)
 
-    def last_use(self, name: str) -> int:
-        """Return the last stage that uses a value, its own store left out."""
-        return max(self.uses.get(name, frozenset()), default=self.values[name].stage)
-
-    def kept(self) -> list[Value]:
-        """List the values that are in memory before the end: used in a later stage, or reductions that are stored.
-
-        Loads are in memory anyhow.
-        """
-        stored = {output.value for output in self.outputs}
-        return [
-            value
-            for value in self.values.values()
-            if value.operation not in LOADS | {"scalar"}
-            and (self.last_use(value.name) > value.stage or (value.is_reduction and value.name in stored))
-        ]
-
-    def stages_reading(self, load: str) -> frozenset[int]:
-        """Return the stages that may read an input: those that use it, or use a value that can be made of it anew.
-
-        What a reduction gives is not made anew. A load that is stored as it is counts for the last stage.
-        """
-        stages: set[int] = set()
-        pending, seen = [load], {load}
-        while pending:
-            name = pending.pop()
-            stages |= self.uses.get(name, frozenset())
-            made = [one for one in self.values.values() if name in one.operands and one.name not in seen]
-            again = [one.name for one in made if one.operation not in REDUCTIONS | PRODUCTS]
-            seen.update(again)
-            pending += again
-        if any(output.value == load for output in self.outputs):
-            stages.add(self.stages - 1)
-        return frozenset(stages)
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a size of an input is known at run time only."""
+        loads = (self.values[name].shape for name in self.inputs if self.values[name].operation in LOADS)
+        return any(size < 0 for shape in loads if shape is not None for size in shape)
 
 
 def read_program(body: Sequence[str], builder: str = "k") -> Program:
@@ -130,8 +88,7 @@ class _Reader:
         self._values: dict[str, Value] = {}
         self._names: dict[str, str] = {}
         self._inputs: list[str] = []
-        self._stored: list[tuple[str, str | None]] = []
-        self._uses: dict[str, set[int]] = {}
+        self._outputs: list[Output] = []
         self._stage = 0
         self.unknown: list[str] = []
 
@@ -156,22 +113,13 @@ class _Reader:
 
     def program(self) -> Program:
         """Return what was read."""
-        outputs = [
-            Output(index=index, value=name, dtype=dtype, stage=self._store_stage(name))
-            for index, (name, dtype) in enumerate(self._stored)
-        ]
         return Program(
             values=self._values,
             inputs=self._inputs,
-            outputs=outputs,
+            outputs=self._outputs,
             stages=self._stage + 1,
-            uses={name: frozenset(stages) for name, stages in self._uses.items()},
             unknown=self.unknown,
         )
-
-    def _store_stage(self, name: str) -> int:
-        value = self._values.get(name)
-        return self._stage if value is None or value.operation in LOADS else value.stage
 
     def _effect(self, call: ast.Call) -> bool:
         operation = self._operation_name(call)
@@ -181,7 +129,10 @@ class _Reader:
             stored = self._operand(call.args[0])
             if stored is None:
                 return False
-            self._stored.append((stored, _dtype(call.args[1]) if len(call.args) > 1 else None))
+            dtype = _dtype(call.args[1]) if len(call.args) > 1 else None
+            self._outputs.append(
+                Output(index=len(self._outputs), value=stored, dtype=dtype, stage=self._stage, before=len(self._values))
+            )
         elif operation not in SILENT:
             return False
         return True
@@ -196,12 +147,8 @@ class _Reader:
         ]
         if name in self._values:
             name = f"{name}@{len(self._values)}"
-        for operand in operands if operation not in LOADS else ():
-            self._uses.setdefault(operand, set()).add(self._stage)
-        shape, dtype = self._form(operation, call, [self._values[one] for one in operands])
-        self._values[name] = Value(
-            name=name, operation=operation, operands=tuple(operands), stage=self._stage, shape=shape, dtype=dtype
-        )
+        tensors = [one for one in operands if self._values[one].operation != "scalar"]
+        self._values[name] = self._value(name, operation, call.args, () if operation in LOADS else tuple(tensors))
         if operation in LOADS | {"scalar"}:
             self._inputs.append(name)
         return name
@@ -224,26 +171,32 @@ class _Reader:
     def _named(self, name: str) -> str:
         return self._names.get(name, name)
 
-    def _form(self, operation: str, call: ast.Call, operands: list[Value]) -> tuple[Shape, str | None]:
-        """Say the sizes and the least type of what an operation makes."""
-        first = operands[0] if operands else None
-        arguments = call.args
+    def _value(self, name: str, operation: str, arguments: Sequence[ast.expr], operands: tuple[str, ...]) -> Value:
+        """Return a value with its sizes, and the type if the statement names one."""
+        shapes = [self._values[one].shape for one in operands]
+        shape: Shape = None
+        dtype: str | None = None
+        axes: tuple[int, ...] | None = ()
+        keeps = True
         if operation in LOADS:
-            return _sizes(arguments[0]) if arguments else None, _dtype(arguments[-1]) if arguments else None
-        if operation == "scalar":
-            return (), _dtype(arguments[0]) if arguments else None
-        if operation in ("broadcast", "reshape") and first is not None:
-            return _sizes(arguments[1]) if len(arguments) > 1 else None, first.dtype
-        if operation == "cast" and first is not None:
-            return first.shape, _dtype(arguments[1]) if len(arguments) > 1 else None
-        if operation in REDUCTIONS and first is not None:
-            return _reduced(first.shape, arguments), first.dtype
-        if operation in PRODUCTS or operation == "concat" or first is None:
-            return None, first.dtype if first is not None else None
-        if operation in PREDICATES:
-            return _joined(operands), "bool_"
-        typed = operands[1:] if operation == "select" and len(operands) > 1 else operands
-        return _joined(operands), _least_dtype(typed)
+            shape = _sizes(arguments[0]) if arguments else None
+            dtype = _dtype(arguments[-1]) if arguments else None
+        elif operation == "scalar":
+            shape, dtype = (), _dtype(arguments[0]) if arguments else None
+        elif operation in ("broadcast", "reshape", "full"):
+            shape = _sizes(arguments[1]) if len(arguments) > 1 else None
+            dtype = _dtype(arguments[2]) if operation == "full" and len(arguments) > 2 else None
+        elif operation in REDUCTIONS and shapes:
+            keeps = len(arguments) > 2 and isinstance(arguments[2], ast.Constant) and bool(arguments[2].value)
+            axes = _axes(shapes[0], arguments)
+            shape = _reduced(shapes[0], axes, keeps)
+        elif operation not in PRODUCTS:
+            shape = _joined(shapes)
+            dtype = _dtype(arguments[1]) if operation == "cast" and len(arguments) > 1 else None
+        return Value(
+            name=name, operation=operation, operands=operands, stage=self._stage, shape=shape, dtype=dtype, axes=axes,
+            keeps_axes=keeps,
+        )  # fmt: skip
 
 
 # --- sizes and types ---------------------------------------------------------------------------------------------
@@ -267,26 +220,33 @@ def _dtype(node: ast.expr) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) else None
 
 
-def _reduced(shape: Shape, arguments: Sequence[ast.expr]) -> Shape:
-    dims = _sizes(arguments[1]) if len(arguments) > 1 else ()
-    keeps = arguments[2] if len(arguments) > 2 else None
-    keep = keeps.value if isinstance(keeps, ast.Constant) else False
-    if shape is None or dims is None:
+def _axes(shape: Shape, arguments: Sequence[ast.expr]) -> tuple[int, ...] | None:
+    """Return the axes that a reduction names, all where it names none."""
+    if shape is None:
         return None
-    gone = {dim % len(shape) for dim in dims} if dims and shape else set(range(len(shape)))
-    if keep:
-        return tuple(1 if at in gone else size for at, size in enumerate(shape))
-    return tuple(size for at, size in enumerate(shape) if at not in gone)
-
-
-def _joined(operands: Sequence[Value]) -> Shape:
-    """Return the sizes of an operation by element: the largest of its operands', which the backend has made equal."""
-    shapes = [one.shape for one in operands if one.operation != "scalar"]
-    if not shapes or any(shape is None for shape in shapes):
+    try:
+        named = ast.literal_eval(arguments[1]) if len(arguments) > 1 else []
+        axes = {axis % len(shape) for axis in named} if shape else set()
+    except (ValueError, TypeError):
         return None
-    return max((shape for shape in shapes if shape is not None), key=lambda shape: (len(shape), shape))
+    return tuple(sorted(axes)) if axes else tuple(range(len(shape)))
 
 
-def _least_dtype(operands: Sequence[Value]) -> str | None:
-    known = [one.dtype for one in operands if one.operation != "scalar" and one.dtype is not None]
-    return min(known, key=lambda dtype: BYTES.get(dtype, 0), default=None)
+def _reduced(shape: Shape, axes: tuple[int, ...] | None, keeps: bool) -> Shape:
+    if shape is None or axes is None:
+        return None
+    if keeps:
+        return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    return tuple(size for axis, size in enumerate(shape) if axis not in axes)
+
+
+def _joined(shapes: Sequence[Shape]) -> Shape:
+    known = [shape for shape in shapes if shape is not None]
+    return broadcast(known) if len(known) == len(shapes) and shapes else None
+
+
+def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the sizes to which all of these are repeated; -1 where one of them is known at run time only."""
+    rank = max(map(len, shapes), default=0)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return tuple(-1 if -1 in sizes else max(sizes) for sizes in zip(*padded, strict=True))

@@ -10,7 +10,9 @@ State = Literal["wrapper", "kernels", "unreadable", "other"]
 """A whole compiled graph; a file of kernels alone, as caches have them; what could not be read; no generated code."""
 
 Verdict = Literal["yes", "no", "unknown"]
-"""Whether a value may be parked in an output."""
+"""Whether something is so, as far as the program of a kernel tells."""
+
+Certainty = Literal["certain", "possible"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,8 +20,9 @@ class Hazard:
     """A value that crosses the stages of a kernel may be stored in memory that an input still needs.
 
     `output` and `input` are what the call passes at `line`; both are the same memory, the buffer `buffer`. The value
-    is made in stage `made` and used up to stage `used`; the input is read in stage `read`. `possible` means that
-    nothing tells whether the value is parked there; `certain` that it is.
+    is made in stage `made` and used up to stage `used`; the input is read in stage `read`, where that is the same one
+    after the output was cleared for the value. Stages are counted as the backend does. `possible` means that it depends
+    on what the program does not tell, as the tiling; `certain` that it does not.
     """
 
     kernel: str
@@ -31,7 +34,7 @@ class Hazard:
     input: str
     buffer: str
     read: int
-    certainty: Literal["certain", "possible"]
+    certainty: Certainty
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
