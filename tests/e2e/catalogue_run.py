@@ -26,8 +26,8 @@ from verify.catalogue.values import TrainingGraph
 from verify.measured import measure
 from verify.reference import operations
 from verify.reference.paired import AlignmentError
+from verify.reference.plan import PlanError
 from verify.reference.program import Instruction
-from verify.reference.stages import PlanError
 
 WIDE, WIDE_HALF = 64, 8
 """Room for the roundings of graphs that nobody has looked at; a lost accumulator is far beyond it."""

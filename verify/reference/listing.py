@@ -20,6 +20,7 @@ FRAME = re.compile(r"^\s*(?:vgraph\.stages\(\) \{|\}|// .*|)$")
 LOADS = frozenset(("Load", "ViewLoad"))
 STORES = frozenset(("Store",))
 DUMMY = "LoadDummy"
+REDUCTION = "Reduce"
 
 
 class UnreadableListingError(ValueError):
@@ -74,7 +75,9 @@ def parse_listing(text: str) -> tuple[Stage, ...]:
             raise UnreadableListingError(f"the compiler's listing has a line of an unknown form: {line.strip()!r}")
     if not stages:
         raise UnreadableListingError("the compiler's listing holds no stage")
-    return tuple(Stage(tiles=tiles, nodes=tuple(_without_dummies(nodes))) for tiles, nodes in stages)
+    return tuple(
+        Stage(tiles=tiles, nodes=tuple(_without_partial(tuple(_without_dummies(nodes))))) for tiles, nodes in stages
+    )
 
 
 def _without_dummies(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -83,3 +86,22 @@ def _without_dummies(nodes: Sequence[Node]) -> Iterator[Node]:
     for node in nodes:
         if node.number not in dummies:
             yield replace(node, operands=tuple(one for one in node.operands if one not in dummies))
+
+
+def _without_partial(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Leave out the first steps of reductions over axes that are apart: only the last step says over which."""
+    users: dict[int, list[Node]] = {}
+    for node in nodes:
+        for number in node.operands:
+            users.setdefault(number, []).append(node)
+    sources: dict[int, int] = {}
+    for node in nodes:
+        operands = tuple(sources.get(number, number) for number in node.operands)
+        if (
+            node.name == REDUCTION
+            and not node.attributes
+            and [one.name for one in users.get(node.number, ())] == [REDUCTION]
+        ):
+            (sources[node.number],) = operands
+        else:
+            yield replace(node, operands=operands)

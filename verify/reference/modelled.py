@@ -22,9 +22,10 @@ from verify.reference.alignment import align
 from verify.reference.evaluate import bind, evaluate
 from verify.reference.listing import UnreadableListingError
 from verify.reference.paired import AlignmentError, Recording
+from verify.reference.plan import Overlaps, Plan
 from verify.reference.predicted import compare_prediction
 from verify.reference.program import Program
-from verify.reference.stages import Overlaps, Plan, evaluate_stages, tell_hazards, tell_parked
+from verify.reference.stages import evaluate_stages, tell_hazards, tell_parked
 from verify.reference.worst import plan_worst
 
 MODES = ("recorded", "separate", "worst case")

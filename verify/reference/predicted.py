@@ -8,9 +8,9 @@ A recording always counts. The rule is only compared, so that a kernel with whic
 from __future__ import annotations
 
 from verify.reference.parking import Crossing, predict_parking
+from verify.reference.plan import Plan, Write
 from verify.reference.program import Program
 from verify.reference.staged import UnknownParkingError
-from verify.reference.stages import Plan, Write
 
 
 def compare_prediction(plan: Plan, listing: str) -> tuple[str, ...]:

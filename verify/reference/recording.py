@@ -18,8 +18,8 @@ from verify.launches import Kind, learn_operations, read_launches
 from verify.reference import operations as reference
 from verify.reference.evaluate import compute
 from verify.reference.paired import Recording
+from verify.reference.plan import Lie, Overlaps
 from verify.reference.program import Instruction, Program
-from verify.reference.stages import Lie, Overlaps
 
 LEARNT: dict[int, Kind] = {}
 """What the operations' numbers mean, as far as this process has seen: not every listing is complete."""

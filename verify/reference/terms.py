@@ -1,6 +1,6 @@
 """What a program's instructions become in the DVM compiler's listings, as terms that can be compared.
 
-    terms = Terms(program, numbers={})
+    terms = Terms(program, numbers={}, shapes=shapes)
     terms.of[instruction.number]            # the number of its term
     terms.matching(node)                    # the terms that have a listed node's name and number
 
@@ -37,31 +37,41 @@ CLOSE = 1e-3
 
 
 class Term(NamedTuple):
-    """One operation. `extra` tells terms apart that a listing does not: the kind of a reduction, a comparison's."""
+    """One operation. `extra` and `size` tell terms apart that a listing does not: the kind of a reduction, of a
+
+    comparison, and how many elements there are: an outer sum and the sum of the same vectors are two terms.
+    """
 
     name: str
     number: float | None
     operands: tuple[int, ...]
     extra: str = ""
+    size: int = 0
 
 
 class Terms:
-    """The terms of a program. `numbers` are the scalars of the launch, by instruction number."""
+    """The terms of a program, with the scalars of the launch and the shapes of all values, by instruction number."""
 
-    def __init__(self, program: Program, numbers: Mapping[int, float]) -> None:
+    def __init__(self, program: Program, numbers: Mapping[int, float], shapes: Mapping[int, tuple[int, ...]]) -> None:
         self.of: dict[int, int] = {}
         self.all: list[Term] = []
         self._known: dict[Term, int] = {}
         self._by_name: dict[str, list[int]] = {}
         self._types: dict[int, str] = {one.number: one.dtype for one in program.instructions}
         self._numbers = numbers
+        self._size = 0
         for one in program.instructions:
             if one.operation not in ("store", "spec_next", "scalar"):
+                self._size = math.prod(shapes[one.number])
                 self.of[one.number] = self._term(one)
 
     def matching(self, node: Node) -> list[int]:
         """Return the terms of a node's name and number."""
         return [one for one in self._by_name.get(node.name, ()) if _fits(self.all[one], node)]
+
+    def instructions_of(self, term: int) -> list[int]:
+        """Return the numbers of the instructions that have a term."""
+        return [number for number, one in self.of.items() if one == term]
 
     def _term(self, one: Instruction) -> int:
         operation, operands = one.operation, one.operands
@@ -70,7 +80,7 @@ class Terms:
         if operation in ("cast", "broadcast", "reshape", "copy"):
             return self._same_value(one)
         if operation in REDUCED:
-            extra = f"{operation} {list(operands[1])} {operands[2]}"
+            extra = f"{operation} <{list(operands[1])}, {operands[2]}>"
             return self._make("Reduce", self._operand(operands[0]), extra=extra)
         if operation in ("concat", "matmul", "full"):
             return self._structural(one)
@@ -155,7 +165,7 @@ class Terms:
         return float(self._numbers[operand.number]) if operand.number in self._numbers else None
 
     def _make(self, name: str, *operands: int, number: float | None = None, extra: str = "") -> int:
-        term = Term(name, number, operands, extra)
+        term = Term(name, number, operands, extra, self._size if operands else 0)
         if term not in self._known:
             self._known[term] = len(self.all)
             self._by_name.setdefault(name, []).append(len(self.all))
@@ -167,6 +177,8 @@ def _fits(term: Term, node: Node) -> bool:
     if len(term.operands) != len(node.operands):
         return False
     if term.number is None:
+        if term.name == "Reduce":
+            return _reduces(term, node)
         return node.name not in COMMUTATIVE or not node.attributes
     try:
         listed = float(node.attributes)
@@ -175,3 +187,11 @@ def _fits(term: Term, node: Node) -> bool:
     if math.isnan(listed) or math.isnan(term.number):
         return math.isnan(listed) and math.isnan(term.number)
     return listed == term.number or abs(listed - term.number) <= CLOSE * abs(term.number)
+
+
+def _reduces(term: Term, node: Node) -> bool:
+    """Tell whether a listed reduction may be a term's: over the same axes, where the program counts them from 0."""
+    _, _, wanted = term.extra.partition(" ")
+    if "-" in wanted or "[]" in wanted:
+        return True
+    return wanted.lower().replace(" ", "") == f"<{node.attributes}>".replace(" ", "")

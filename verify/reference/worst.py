@@ -16,8 +16,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from verify.reference import operations
+from verify.reference.plan import Launch, Overlaps, Place, Plan, Read, Write
 from verify.reference.program import REDUCTIONS, Instruction, Program
-from verify.reference.stages import Launch, Overlaps, Place, Plan, Read, Write
 
 LOADS = frozenset(("load", "view_load"))
 NO_VALUES = frozenset(("store", "spec_next", "scalar", *LOADS))

@@ -20,18 +20,11 @@ from verify.reference.alignment import align
 from verify.reference.evaluate import bind, evaluate
 from verify.reference.listing import UnreadableListingError, parse_listing
 from verify.reference.paired import AlignmentError, Recording
+from verify.reference.plan import Overlaps, Place, Plan, PlanError
 from verify.reference.predicted import compare_prediction
 from verify.reference.program import Program
 from verify.reference.recording import layout_of, overlaps_of, shapes_of
-from verify.reference.stages import (
-    Overlaps,
-    Place,
-    Plan,
-    PlanError,
-    evaluate_stages,
-    tell_hazards,
-    tell_parked,
-)
+from verify.reference.stages import evaluate_stages, tell_hazards, tell_parked
 from verify.reference.worst import plan_worst
 
 torch = pytest.importorskip("torch")
@@ -70,10 +63,35 @@ PARKED = {
     "adamw": ("%5 = sum(%4, [0, 1], False) float32 in a workspace",),
     "rows": (),
     "moving_average_dynamic": ("%3 = sum(%0, [0], False) float32 in a workspace",),
+    "input_in_another_shape": (
+        "%3 = reshape(%0, [1, 2, 1]) float32 in output 0",
+        "%4 = sum(%3, [1], True) float32 in a workspace",
+        "%6 = mul(%4, 2) float32 in output 1",
+        "%7 = pow(%1, 2) float32 in a workspace",
+        "%10 = mul(%3, %9) float32 in output 0",
+        "%12 = sum(%11, [1], True) float32 in a workspace",
+    ),
+    "reshaped_input": (
+        "%2 = reshape(%0, [5, 8]) float32 in a workspace",
+        "%5 = sum(%2, [0, 1], False) float32 in output 1",
+    ),
+    "axes_apart_twice": (
+        "%2 = sum(%0, [0, 2], True) float32 in output 1",
+        "%4 = sum(%0, [0, 2], False) float32 in output 0",
+    ),
+    "outer_sums": (
+        "%8 = add(%5, %7) float32 in output 0",
+        "%9 = sum(%8, [0, 1], False) float32 in a workspace",
+    ),
+    "other_strides": ("%2 = exp(%0) float32 in output 0", "%3 = max(%2, [0, 1], False) float32 in a workspace"),
+    "parked_in_its_own_output": (
+        "%7 = mul(%5, %6) float32 in output 1",
+        "%8 = sum(%7, [0, 1, 3], True) float32 in a workspace",
+    ),
 }
 WRONG = {
     "running_mean", "two_accumulators", "moving_average", "weighted_sum", "normalized_step", "through_view", "sibling",
-    "compared", "rows",
+    "compared", "rows", "input_in_another_shape", "axes_apart_twice", "outer_sums",
 }  # fmt: skip
 
 
