@@ -247,7 +247,7 @@ def test_a_recording_that_the_rule_does_not_foretell_is_told() -> None:
 
 def altered(name: str, **changes: Any) -> None:
     kernel = {**KERNELS[name], **changes}
-    program, arguments = program_of(KERNELS[name]), arguments_of(kernel)
+    program, arguments = program_of(kernel), arguments_of(kernel)
     align(program, recording_of(kernel, program, arguments))
 
 
@@ -264,6 +264,44 @@ def test_an_operation_that_the_program_does_not_hold_is_refused() -> None:
     assert str(fault.value) == (
         "stage 1 of the listing: %2 = Div<3276>(%0) float32 is nothing that the program computes"
     )
+
+
+def test_two_values_that_a_listing_does_not_tell_apart_are_refused() -> None:
+    kernel = KERNELS["outer_sums"]
+    one, other = "k.broadcast(k.reshape(arg0_1, [1, 8]), [8, 8])", "k.broadcast(k.reshape(arg1_1, [8, 1]), [8, 8])"
+    builder = "\n".join(kernel["builder"])
+    builder = builder.replace("k.add(arg0_1, arg1_1)", f"k.add({one}, {other})").replace(
+        "arg3_1, [8]", "arg3_1, [8, 8]"
+    )
+    addresses = {**kernel["addresses"], "23": kernel["addresses"]["19"]}  # four more instructions
+    with pytest.raises(AlignmentError) as fault:
+        altered("outer_sums", builder=builder.splitlines(), addresses=addresses)
+    assert str(fault.value) == (
+        "stage 0 of the listing: %5 = Store(%4) float32 may be %8 = add(%5, %7) float32 or %17 = add(%14, %16) float32"
+    )
+
+
+def test_reductions_over_other_axes_are_refused() -> None:
+    listing = [
+        line.replace("Reduce<[0,2], true>", "Reduce<[0,1], true>") for line in KERNELS["axes_apart_twice"]["listing"]
+    ]
+    with pytest.raises(AlignmentError) as fault:
+        altered("axes_apart_twice", listing=listing)
+    assert str(fault.value) == (
+        "stage 0 of the listing: %2 = Reduce<[0,1], true>(%0) float32 is nothing that the program computes"
+    )
+
+
+def test_an_output_that_the_listing_does_not_store_is_refused() -> None:
+    kernel = KERNELS["rows"]
+    builder = [*kernel["builder"], "k.store(k.exp(copy), dvm.float32)"]
+    changes = {
+        "addresses": {**kernel["addresses"], "7": 4096},
+        "arguments": [*kernel["arguments"], [2, *kernel["arguments"][1][1:]]],
+    }
+    with pytest.raises(AlignmentError) as fault:
+        altered("rows", builder=builder, **changes)
+    assert str(fault.value) == "the listing stores %7 = store(%6) float32 0 times, expected once"
 
 
 def test_a_missing_launch_is_refused() -> None:
