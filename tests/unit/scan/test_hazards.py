@@ -104,6 +104,14 @@ TWO_OF_ONE_SUM = [
     "k.store(exp, dvm.float32)",
 ]
 """Two outputs, neither computed from the other, in which the sum may wait."""
+SUM_OF_BFLOAT16 = [
+    "arg0_1 = k.load([128, 256], dvm.bfloat16)",
+    "arg1_1 = k.load([], dvm.float32)",
+    "sum_1 = k.sum(arg0_1, [0, 1], False)",
+    "k.spec_next()",
+    "add = k.add(arg1_1, sum_1)",
+    "k.store(add, dvm.float32)",
+]
 SUM_AND_PRODUCT = [
     "arg0_1 = k.load([128, 256], dvm.float32)",
     "arg1_1 = k.load([256], dvm.float32)",
@@ -252,9 +260,10 @@ def test_what_recorded_launches_show_right_is_none(program: list[str], passed: s
         pytest.param(ROW_MAXIMUM, "arg0_1, arg1_1, arg0_1", "amax", "possible", id="cut or not"),
         pytest.param(TWO_OF_ONE_SUM, "arg0_1, arg1_1, arg1_1, buf0", "sum_1", "possible", id="a second choice"),
         pytest.param(LOSS_AND_TOTAL, "arg0_1, arg1_1, buf0, arg1_1", "sum_1", "certain", id="the first choice"),
+        pytest.param(SUM_OF_BFLOAT16, "arg0_1, arg1_1, arg1_1", "sum_1", "possible", id="float32, or cast back"),
     ],
 )
-def test_what_the_program_does_not_tell_is_possible(
+def test_what_the_program_does_not_tell_is_possible_alone(
     program: list[str], passed: str, value: str | None, certainty: str
 ) -> None:
     found, _ = hazards(one_kernel(program, f"dvm_fused_0.run({passed}, stream=stream0)"))

@@ -76,6 +76,15 @@ def test_no_recorded_launch_is_ruled_out_and_none_is_made_up(case: dict[str, Any
         assert len(plans) > 1
 
 
+def test_a_condition_comes_after_what_it_chooses_from() -> None:
+    x, y = ["load", [128, 256], "float32"], ["load", [], "float32"]
+    total, largest = ["sum", 0, [0, 1], False], ["max", 0, [0, 1], False]
+    steps = [x, y, total, largest, ["greater", 2], ["spec_next"], ["select", 4, 3, 1], ["store", 6, "float32"]]
+    (plan,) = plan_launches(read_program(write_builder(steps)), "spec")
+
+    assert [(write.value, write.launch) for write in plan.writes] == [("v3", 0), ("v6", 1)]
+
+
 # --- the reference's rule ----------------------------------------------------------------------------------------
 
 SHAPES = [(128, 256), (7, 33), (40, 8), (4, 8), (1, 256), (2, 3, 40), (64, 512), (700,), (40,), (1, 1)]
