@@ -77,8 +77,8 @@ def test_no_recorded_launch_is_ruled_out_and_none_is_made_up(case: dict[str, Any
 
 
 def test_a_condition_comes_after_what_it_chooses_from() -> None:
-    x, y = ["load", [128, 256], "float32"], ["load", [], "float32"]
-    total, largest = ["sum", 0, [0, 1], False], ["max", 0, [0, 1], False]
+    x, y = ["load", [128, 256], "float32"], ["load", [1, 1], "float32"]
+    total, largest = ["sum", 0, [0, 1], True], ["max", 0, [0, 1], True]
     steps = [x, y, total, largest, ["greater", 2], ["spec_next"], ["select", 4, 3, 1], ["store", 6, "float32"]]
     (plan,) = plan_launches(read_program(write_builder(steps)), "spec")
 
