@@ -118,7 +118,8 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--soft)
   @page { margin: 14mm; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   nav { display: none; }
-  details { border: 0; padding: 0; } section:not(#code) details::details-content { content-visibility: visible; display: block; }
+  details { border: 0; padding: 0; }
+  section:not(#code) details::details-content { content-visibility: visible; display: block; }
   details[open] { padding: 0; }
   pre, code { font-size: 7.5pt; }
   pre, pre.wrap { white-space: pre-wrap; overflow-wrap: anywhere; overflow: visible; max-height: none; }
