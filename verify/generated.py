@@ -36,7 +36,8 @@ class Kernel:
     """One kernel that ran, in words: the real runtime's launches for it, and what they do to its inputs.
 
     Without recorded launches there are none to tell. `hazards` are what may make its numbers wrong, `parked` the values
-    that lay in an output or a workspace between stages, `remarks` what else should be known.
+    that lay in an output or a workspace between stages, `remarks` what else should be known, `unjudged` why the numbers
+    that were computed are not those of the recorded launches.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Kernel:
     hazards: tuple[str, ...] = ()
     parked: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,7 @@ def _kernel_maker(real: Callable[..., Any], own: tuple[list[Kernel], str]) -> Ca
             def run(*arguments: Any, **options: Any) -> None:
                 kernels, hazards = (_RUNNING or [own])[-1]
                 ran = modelled.run(arguments, hazards)
-                kernels.append(Kernel(name, ktype, ran.launches, ran.hazards, ran.parked, ran.remarks))
+                kernels.append(Kernel(name, ktype, ran.launches, ran.hazards, ran.parked, ran.remarks, ran.unjudged))
 
             call.run = run  # type: ignore[attr-defined]
             return call

@@ -81,6 +81,11 @@ class Measured:
         return any(one.within for one in by.values()) or is_no_worse(by["float64"], self.of_eager[name])
 
     @property
+    def unjudged(self) -> tuple[str, ...]:
+        """Why its numbers are not those of the real launches, by kernel; none where they are."""
+        return tuple(f"{self.graph}: {one.name}: {reason}" for one in self.kernels for reason in one.unjudged)
+
+    @property
     def bit_equal(self) -> bool:
         """Whether every value has eager's bits."""
         return all(by["eager"].bit_equal for by in self.differences.values())
@@ -147,7 +152,13 @@ def evidence_of(runs: Sequence[Measured]) -> dict[str, Any]:
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in (row for run in runs for row in run.rows()):
         rows.setdefault(tuple(row[key] for key in ("graph", "mode", "value", "reference")), row)
-    return {"numbers": list(rows.values()), "programs": [run.program() for run in runs]}
+    unjudged = {"unjudged": list(tell_unjudged(runs))} if any(run.unjudged for run in runs) else {}
+    return {"numbers": list(rows.values()), "programs": [run.program() for run in runs], **unjudged}
+
+
+def tell_unjudged(runs: Sequence[Measured]) -> tuple[str, ...]:
+    """Say of which graphs the host's numbers are not those of the real launches, and why."""
+    return tuple(dict.fromkeys(reason for run in runs for reason in run.unjudged))
 
 
 def keep_program(measured: Measured, folder: Path, check: str) -> None:

@@ -195,6 +195,7 @@ GRAPHS = (
         },
         mutated=("mean", "variance"),
         proof=True,
+        ends_process_on=("2.12.",),
     ),
     TrainingGraph(
         name="batch_norm_trained",

@@ -44,6 +44,7 @@ class TrainingGraph:
     `mutated` names the parameters that it writes in place. `on_base` is what is known of the unpatched DVM backend of
     torch_npu 2.13.0: whether the numbers come out right there. `dynamic` is torch.compile's. With `proof` it is part of
     every proof; the others are tried by the tests only. `halves` are the other dtypes that it is fit for.
+    `ends_process_on` is what the versions of torch_npu begin with whose DVM ends the process as it builds a kernel.
     """
 
     name: str
@@ -55,6 +56,7 @@ class TrainingGraph:
     dynamic: bool | None = None
     proof: bool = False
     halves: tuple[str, ...] = ()
+    ends_process_on: tuple[str, ...] = ()
 
 
 def in_dtype(graph: TrainingGraph, dtype: str) -> TrainingGraph:

@@ -12,7 +12,7 @@ from typing import Any
 
 from verify import host
 from verify.catalogue.values import Input, TrainingGraph
-from verify.contract import Outcome, Request, failed, passed
+from verify.contract import Outcome, Request, broke, failed, passed
 from verify.measured import DEVICE, Measured, evidence_of, keep_program, measure
 
 CHECK = "item-sizes"
@@ -50,6 +50,8 @@ def check(request: Request) -> Outcome:
 def judge(run: Measured, results: Sequence[Sequence[int]]) -> Outcome:
     """Judge by the numbers of both results."""
     evidence = evidence_of([run]) | {"results": [list(one) for one in results]}
+    if run.unjudged:
+        return broke(f"the numbers cannot be judged: {'; '.join(run.unjudged)}", **evidence)
     if any(list(one) != EXPECTED for one in results):
         return failed(f"the results are {' and '.join(map(str, results))}, expected {EXPECTED} twice", **evidence)
     return passed(f"{EXPECTED} twice, by {len(run.kernels)} DVM kernels", **evidence)

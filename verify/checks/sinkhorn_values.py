@@ -34,6 +34,8 @@ def judge(run: Measured) -> Outcome:
         return failed(f"the generated code has {triton} {TRITON}, expected DVM kernels alone", **evidence)
     if not run.kernels:
         return broke("no DVM kernel ran, nothing to judge", **evidence)
+    if run.unjudged:
+        return broke(f"the numbers cannot be judged: {'; '.join(run.unjudged)}", **evidence)
     if run.wrong:
         return failed("; ".join(map(run.tell, run.wrong)), **evidence)
     told = "; ".join(f"{name} {_tell(by['float64'])}" for name, by in run.differences.items() if name != "x")

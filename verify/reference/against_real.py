@@ -7,7 +7,8 @@ first, which refuses what the real builder would die of, and then to the real bu
 results must be the same at once, and the shapes once the real kernel is compiled, where it knows them. A difference is
 a DisagreementError: the reference is wrong about torch_npu then, and nothing that it computes is to be believed.
 
-Whether BF16 is promoted, and cast back at once, is taken from the real package.
+Whether BF16 is promoted, and cast back at once, is taken from the real package, and in which element type comparisons
+answer from a builder of it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ def build_beside(
 ) -> tuple[Any, Program]:
     """Build a kernel with the real `dvm.kernel` and the reference's builder at once, and compare them."""
     dvm = importlib.import_module("torch_npu._inductor.dvm")
-    builder = Builder(promotes=not dvm.is_ascend950, keep_promoted=dvm.config.bf16_vector_keep_promoted)
+    builder = Builder(
+        promotes=not dvm.is_ascend950,
+        keep_promoted=dvm.config.bf16_vector_keep_promoted,
+        answers_bool=_answers_bool(dvm),
+    )
     types = [(getattr(dvm, "bool_" if name == "bool" else name), name) for name in TYPES]
     beside: list[Beside] = []
 
@@ -53,6 +58,12 @@ def build_beside(
     program = builder.program(ktype, getattr(build, "__name__", ""))
     _compare_shapes(program, beside[0].pairs)
     return made, program
+
+
+def _answers_bool(dvm: Any) -> bool:
+    """Tell whether comparisons give bool, by asking a builder that is thrown away."""
+    kernel = dvm.KERNEL_FACTORY["vector", False]()
+    return bool(kernel.less(kernel.load([1], dvm.float32), 0.0).dtype() == dvm.bool_)
 
 
 @dataclass

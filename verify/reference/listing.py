@@ -10,7 +10,7 @@ out. What does not have the known form, a kernel with matrix multiplication for 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 STAGE = re.compile(r"^\s*vgraph\(tile_num=(\d+)\) \{$")
@@ -76,7 +76,8 @@ def parse_listing(text: str) -> tuple[Stage, ...]:
     if not stages:
         raise UnreadableListingError("the compiler's listing holds no stage")
     return tuple(
-        Stage(tiles=tiles, nodes=tuple(_without_partial(tuple(_without_dummies(nodes))))) for tiles, nodes in stages
+        Stage(tiles=tiles, nodes=tuple(_without_partial(_without_unused(_without_dummies(nodes)))))
+        for tiles, nodes in stages
     )
 
 
@@ -86,6 +87,13 @@ def _without_dummies(nodes: Sequence[Node]) -> Iterator[Node]:
     for node in nodes:
         if node.number not in dummies:
             yield replace(node, operands=tuple(one for one in node.operands if one not in dummies))
+
+
+def _without_unused(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Leave out the inputs that nothing uses: torch_npu 2.12.0.post3 lists them, and launches no load of them."""
+    listed = tuple(nodes)
+    used = {number for node in listed for number in node.operands}
+    return tuple(node for node in listed if node.name not in LOADS or node.number in used)
 
 
 def _without_partial(nodes: Sequence[Node]) -> Iterator[Node]:

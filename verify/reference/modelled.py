@@ -38,13 +38,15 @@ class Ran:
     """What one run of a kernel launched and did, in words.
 
     `hazards` are what may make or makes its numbers wrong, `parked` the values that lay in an output or a workspace,
-    and `remarks` what else should be known: why nothing is known of its launches, for one.
+    and `remarks` what else should be known: why nothing is known of its launches, for one. `unjudged` says why the
+    real launches do not compute what the kernel should, so that numbers computed by reference are none of theirs.
     """
 
     launches: tuple[str, ...] = ()
     hazards: tuple[str, ...] = ()
     parked: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +106,8 @@ class ModelledKernel:
         copied = frozenset(number for number, address in recording.addresses.items() if address is None)
         overlaps = recordings.overlaps_of(shared, copied)
         words = tuple(_tell_launch(launch, self.program, recording, shared) for launch in recording.launches)
+        if unjudged := tell_empty(recording.launches):
+            return _Known(ran=Ran(launches=words, unjudged=unjudged), plan=None, overlaps=None)
         try:
             plan = align(self.program, recording)
         except (AlignmentError, UnreadableListingError) as fault:
@@ -124,6 +128,15 @@ def _stored_twice(program: Program) -> str:
     if program.kind != "spec" or program.stages == 1 or not twice:
         return ""
     return f"{program.instructions[twice[0]]} as two outputs"
+
+
+def tell_empty(launches: Sequence[Launch]) -> tuple[str, ...]:
+    """Say which launches have no instruction: DVM of torch_npu 2.12.0.post3 makes nothing of some stages."""
+    return tuple(
+        f"launch {number} of {len(launches)} is empty: what its stage should store is never stored"
+        for number, launch in enumerate(launches, 1)
+        if launch.accesses == ()
+    )
 
 
 def _share(one: Any) -> Any:

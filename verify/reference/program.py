@@ -124,13 +124,14 @@ class Program:
 class Builder:
     """Stands in for the kernel object `k` that generated code builds with, and writes down what it is asked for.
 
-    `keep_promoted` says that promoted BF16 results are cast back at once (`dvm.config.bf16_vector_keep_promoted`).
+    `keep_promoted` says that promoted BF16 results are cast back at once (`dvm.config.bf16_vector_keep_promoted`),
+    `answers_bool` that comparisons give bool, as since torch_npu 2.13.0, and not 0 and 1 in their operands' type.
     """
 
-    def __init__(self, *, promotes: bool = True, keep_promoted: bool = False) -> None:
+    def __init__(self, *, promotes: bool = True, keep_promoted: bool = False, answers_bool: bool = True) -> None:
         self._instructions: list[Instruction] = []
         self._stage = 0
-        self._promotes, self._keep_promoted = promotes, keep_promoted
+        self._promotes, self._keep_promoted, self._answers_bool = promotes, keep_promoted, answers_bool
 
     def program(self, kind: str, name: str = "") -> Program:
         """Return what was written down."""
@@ -218,7 +219,8 @@ class Builder:
         wrong = [one for one in operands if not isinstance(one, Value) and not _is_number(one)]
         if wrong:
             raise ProgramError(f"{operation} of {wrong[0]!r}, expected values and numbers")
-        return self._finish(operation, operands, _type_of_all(operation, operands), promoted)
+        dtype = _type_of_all(operation, operands, answers_bool=self._answers_bool)
+        return self._finish(operation, operands, dtype, promoted)
 
     def _reduce(self, operation: str, x: Value, dims: Any, keepdim: bool) -> Value:
         (x,), promoted = self._promote((_tensor(operation, x),))
@@ -241,8 +243,9 @@ class Builder:
         return self._instructions[-1].value
 
 
-def _type_of_all(operation: str, operands: tuple[Any, ...]) -> str:
-    return result_type(operation, [one.dtype() for one in operands if _is_tensor(one)])
+def _type_of_all(operation: str, operands: tuple[Any, ...], *, answers_bool: bool = True) -> str:
+    types = [one.dtype() for one in operands if _is_tensor(one)]
+    return result_type(operation, types, answers_bool=answers_bool)
 
 
 def _is_tensor(one: Any) -> bool:

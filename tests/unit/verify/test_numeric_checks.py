@@ -20,6 +20,7 @@ from verify.numbers import compare
 from verify.witnesses import accumulated_values
 
 SPEC = Kernel("dvm_fused_0", "spec", ("40 blocks: load x",))
+EMPTY = Kernel("dvm_fused_1", "spec", unjudged=("launch 2 is empty",))
 X = torch.full((4, 8), 0.5)
 SUM = 32.0  # of x * 2
 RIGHT, WRONG = 3.0 + SUM / 32, SUM + SUM / 32
@@ -71,6 +72,58 @@ def test_right_numbers_in_both_modes_pass() -> None:
 
     assert outcome.status == "pass"
     assert outcome.detail == "2 graphs have eager's numbers, and dst.copy_(x.sum()) is 63.5 as one kernel"
+
+
+def test_a_graph_that_its_launches_do_not_compute_is_named() -> None:
+    outcome = accumulated_values.judge([summed(), measured("moving_average", kernels=(EMPTY,)), plain()])
+
+    assert outcome.status == "pass"
+    assert outcome.detail == (
+        "2 graphs have eager's numbers, and dst.copy_(x.sum()) is 63.5 as one kernel; "
+        "not judged: moving_average: dvm_fused_1: launch 2 is empty"
+    )
+    assert outcome.evidence["unjudged"] == ["moving_average: dvm_fused_1: launch 2 is empty"]
+
+
+def test_without_the_accumulator_s_own_launches_there_is_no_verdict() -> None:
+    outcome = accumulated_values.judge([measured("running_mean", kernels=(EMPTY,)), plain()])
+
+    assert (outcome.status, outcome.detail) == ("error", "running_mean: dvm_fused_1: launch 2 is empty")
+
+
+@pytest.mark.parametrize(
+    ("judge", "told"),
+    [
+        pytest.param(
+            lambda run: catalogue_values.judge([run]), "none of 1 graphs can be judged: ", id="catalogue-values"
+        ),
+        pytest.param(sinkhorn_values.judge, "the numbers cannot be judged: ", id="sinkhorn-values"),
+        pytest.param(lambda run: item_sizes.judge(run, [[1]]), "the numbers cannot be judged: ", id="item-sizes"),
+    ],
+)
+def test_where_no_launches_compute_the_numbers_there_is_no_verdict(judge: Any, told: str) -> None:
+    outcome = judge(measured(kernels=(EMPTY,)))
+
+    assert (outcome.status, outcome.detail) == ("error", f"{told}softmax: dvm_fused_1: launch 2 is empty")
+
+
+def test_the_catalogue_names_the_graphs_that_it_does_not_try() -> None:
+    outcome = catalogue_values.judge([measured("rms_norm")], ["batch_norm: it ends the process"])
+
+    assert outcome.detail == (
+        "1 values of 1 graphs are eager's, computed by 1 DVM kernels; not tried: batch_norm: it ends the process"
+    )
+    assert outcome.evidence["untried"] == ["batch_norm: it ends the process"]
+
+
+def test_the_catalogue_names_the_graphs_that_it_cannot_judge() -> None:
+    outcome = catalogue_values.judge([measured("rms_norm"), measured(kernels=(EMPTY,))])
+
+    assert (outcome.status, outcome.detail) == (
+        "pass",
+        "1 values of 1 graphs are eager's, computed by 1 DVM kernels; "
+        "not judged: softmax: dvm_fused_1: launch 2 is empty",
+    )
 
 
 def test_a_sum_in_the_place_of_the_accumulator_is_the_fault() -> None:

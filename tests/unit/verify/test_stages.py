@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from verify import dvm_reference as dvm
-from verify.launches import read_launches
+from verify.launches import Access, Launch, read_launches
 from verify.reference.alignment import align
 from verify.reference.evaluate import bind, evaluate
 from verify.reference.listing import UnreadableListingError, parse_listing
+from verify.reference.modelled import tell_empty
 from verify.reference.paired import AlignmentError, Recording
 from verify.reference.plan import Overlaps, Place, Plan, PlanError
 from verify.reference.predicted import compare_prediction
@@ -315,6 +316,23 @@ def test_launches_of_an_unknown_form_are_refused() -> None:
     with pytest.raises(AlignmentError) as fault:
         altered("running_mean", records=records)
     assert str(fault.value) == "launch 1 has words of an unknown form"
+
+
+def test_an_input_that_nothing_uses_is_not_launched() -> None:
+    listing = """vgraph(tile_num=40) {
+      %0[824,1]<float32> = Load() // stride=[832,832]
+      %1[1,1]<float32> = Load() // stride=[]
+      %2[1,1]<float32> = Reduce<[0,1], false>(%0[824,1]<float32>) // stride=[1,64]
+      %3[1,1]<float32> = Store(%2[1,1]<float32>) // stride=[1,64]
+    }"""
+    (stage,) = parse_listing(listing)
+    assert [str(node) for node in stage.loads] == ["%0 = Load() float32"]
+
+
+def test_a_launch_without_instructions_leaves_a_kernel_unjudged() -> None:
+    launches = [Launch(None, 40, (Access("store", 0, "temporary"),)), Launch(None, 40, ())]
+    assert tell_empty(launches) == ("launch 2 of 2 is empty: what its stage should store is never stored",)
+    assert tell_empty(launches[:1]) == ()
 
 
 def test_listings_of_matrix_products_are_refused() -> None:

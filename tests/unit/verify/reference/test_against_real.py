@@ -61,6 +61,7 @@ def real(monkeypatch: pytest.MonkeyPatch, asked: list[str]) -> Callable[[str, tu
     names = ("float16", "bfloat16", "float32", "int32", "int64")
     vars(package).update({name: DataType(f"real {name}") for name in names}, bool_=DataType("real bool"))
     vars(package).update(is_ascend950=False, config=SimpleNamespace(bf16_vector_keep_promoted=False))
+    vars(package).update(KERNEL_FACTORY={("vector", False): lambda: RealBuilder("bool", (1,), [])})
     monkeypatch.setitem(sys.modules, "torch_npu._inductor.dvm", package)
 
     def answer(told: str, size: tuple[int, ...]) -> Callable[..., Any]:
@@ -90,6 +91,16 @@ def test_another_shape_is_a_disagreement(real: Callable[..., Any]) -> None:
     with pytest.raises(DisagreementError) as caught:
         build_beside(real("float32", (8,)), doubled, "vector", dyn_shape=False)
     assert str(caught.value) == "%0 = load([4]) float32: shape [4] here, [8] in the real builder"
+
+
+def test_comparisons_answer_as_the_real_builder_s_do(real: Callable[..., Any]) -> None:
+    def build(k: Any) -> None:
+        k.less(k.load([4], DataType("real float32")), 0)
+
+    package = sys.modules["torch_npu._inductor.dvm"]
+    package.KERNEL_FACTORY["vector", False] = lambda: RealBuilder("float32", (1,), [])
+    _, program = build_beside(real("float32", (4,)), build, "vector", dyn_shape=False)
+    assert str(program.instructions[1]) == "%1 = less(%0, 0) float32"
 
 
 def test_what_is_refused_here_never_reaches_the_real_builder(real: Callable[..., Any], asked: list[str]) -> None:

@@ -41,6 +41,13 @@ def test_an_operation_that_only_the_emitter_knows_is_unknown() -> None:
         builder.is_finite(load(builder, "float32"))
 
 
+@pytest.mark.parametrize(("dtype", "answer"), [("float16", "float16"), ("bfloat16", "float32"), ("int64", "int32")])
+def test_comparisons_of_the_older_builder_answer_in_their_operands_type(dtype: str, answer: str) -> None:
+    builder = Builder(answers_bool=False)
+    x = load(builder, dtype)
+    assert builder.less(x, x).dtype() == answer
+
+
 def test_sizes_of_a_launch_are_scalars() -> None:
     builder = Builder()
     size = builder.scalar("int64")
