@@ -164,11 +164,12 @@ def env(recipe: str, shell: Shell, **options: Any) -> None:
 
 @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--host", is_flag=True, help="On a machine without an NPU: also with the host sysroot.")
+@click.option("--base", is_flag=True, help="With the unpatched base in the overlay's place, to see what a patch mends.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @recipe_option
 @interpreter_option
 @common_options
-def run(recipe: str, host: bool, command: tuple[str, ...], **options: Any) -> None:
+def run(recipe: str, host: bool, base: bool, command: tuple[str, ...], **options: Any) -> None:
     """Run a command with the overlay active; `python` is then the interpreter that the overlay was checked for.
 
     \b
@@ -180,14 +181,18 @@ def run(recipe: str, host: bool, command: tuple[str, ...], **options: Any) -> No
 
     overlay = checked_overlay(recipe, options)
     warn_of_extensions(overlay, options)
-    environ = envfile.activate(os.environ, envfile.activation_of(overlay))
-    environ["PATH"] = f"{interpreter_of(options).absolute().parent}{os.pathsep}{environ.get('PATH', os.defpath)}"
-    if host:
+    activation = envfile.activation_of(overlay)
+    environ = envfile.activate(os.environ, activation)
+    if host or base:
         from toolkit import grounds
 
         project = project_of(options)
-        plan = plan_of(project, recipe, options)
-        environ |= grounds.runtime_variables(plan, means_of(project, options), make_console(options))
+        needs = plan_of(project, recipe, options), means_of(project, options), make_console(options)
+        if base:
+            environ = envfile.activate_base(os.environ, activation, grounds.obtain_base_site(*needs))
+        if host:
+            environ |= grounds.runtime_variables(*needs)
+    environ["PATH"] = f"{interpreter_of(options).absolute().parent}{os.pathsep}{environ.get('PATH', os.defpath)}"
     replace_process(list(command), environ)
 
 

@@ -27,6 +27,7 @@ FILES: Mapping[str, Shell] = MappingProxyType({"env.sh": "sh", "env.fish": "fish
 
 OVERLAY = "TOOLKIT_OVERLAY"
 PYTHONPATH = "PYTHONPATH"
+CACHES = ("TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 NO_ENVIRON: Mapping[str, str] = MappingProxyType({})
 
 
@@ -84,6 +85,22 @@ def activation_of(overlay: Overlay) -> Activation:
 def activate(environ: Mapping[str, str], activation: Activation) -> dict[str, str]:
     """Return an environment with the overlay active; the given one stays as it is."""
     return {**environ, **activation.variables, PYTHONPATH: python_path(environ, activation)}
+
+
+def activate_base(environ: Mapping[str, str], activation: Activation, site: Path) -> dict[str, str]:
+    """Return an environment with the unpatched base at `site` in an overlay's place, and with caches of its own.
+
+    Raises OverlayError where `site` cannot stand in PYTHONPATH.
+    """
+    if ":" in str(site):
+        raise OverlayError(
+            f"the base's path {str(site)!r} has a colon, which PYTHONPATH cannot hold",
+            hint="choose another place with --store DIR",
+        )
+    caches = {name: str(activation.root / "cache" / "base" / name.lower()) for name in CACHES}
+    path = [str(site), *python_path(environ, activation).split(":")[1:]]
+    active = {**environ, **activation.variables, **caches, PYTHONPATH: ":".join(path)}
+    return {name: value for name, value in active.items() if name != OVERLAY}
 
 
 def python_path(environ: Mapping[str, str], activation: Activation) -> str:

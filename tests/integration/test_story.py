@@ -295,6 +295,22 @@ def test_run_activates_the_overlay_and_passes_the_exit_code_on(sample: Sample) -
     assert (done.returncode, done.stdout, done.stderr) == (7, "42 small\n", "")
 
 
+def test_run_can_put_the_unpatched_base_in_the_overlay_s_place(sample: Sample) -> None:
+    build(sample)
+    program = (
+        "import os, sample_npu, sample_npu.core; print(sample_npu.core.answer(), os.environ['SAMPLE_BACKEND']);"
+        "print(sample_npu.__file__, os.environ['TORCHINDUCTOR_CACHE_DIR'], os.environ.get('TOOLKIT_OVERLAY'))"
+    )
+    python = sample.toolkit()[0]
+    done = toolkit(sample, "run", "--base", "--", python, "-c", program)
+    assert (done.returncode, done.stderr) == (0, "")
+    answer, where = done.stdout.splitlines()
+    file, cache, overlay = where.split()
+    assert answer == "41 small"
+    assert Path(file).is_relative_to(store_of(sample) / "base-site")
+    assert (Path(cache), overlay) == (current_of(sample) / "cache" / "base" / "torchinductor_cache_dir", "None")
+
+
 def test_env_for_an_interpreter_that_does_not_fit_is_refused(sample: Sample, tmp_path: Path) -> None:
     build(sample)
     bare = tmp_path / "bare"
