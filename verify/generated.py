@@ -30,6 +30,9 @@ from verify.dvm_reference import compute_outputs
 from verify.reference.against_real import build_beside
 from verify.reference.modelled import ModelledKernel
 
+FALLBACK = "fallback"
+"""The type of a kernel that torch_npu could not build with DVM and runs as an FX graph of torch's operators."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -171,9 +174,10 @@ def _to_npu_module(module: Any) -> Any:
 
 
 def _give(inputs: Sequence[Any]) -> list[Any]:
-    tensors = [one for one in inputs if hasattr(one, "untyped_storage")]
-    made = iter(on_cpu.to_npu_together(tensors))
-    return [next(made).requires_grad_(one.requires_grad) if hasattr(one, "untyped_storage") else one for one in inputs]
+    """Return npu tensors for the CPU tensors; one that is passed twice is one there too, as its gradient is."""
+    tensors = {id(one): one for one in inputs if hasattr(one, "untyped_storage")}
+    made = dict(zip(tensors, on_cpu.to_npu_together(list(tensors.values())), strict=True))
+    return [made[id(one)].requires_grad_(one.requires_grad) if id(one) in made else one for one in inputs]
 
 
 def _take(one: Any) -> Any:
@@ -182,7 +186,7 @@ def _take(one: Any) -> Any:
 
 def _differentiate(results: Sequence[Any], given: Sequence[Any], tangents: Sequence[Any] | None) -> list[Any]:
     torch = importlib.import_module("torch")
-    wanted = [one for one in given if getattr(one, "requires_grad", False)]
+    wanted = list({id(one): one for one in given if getattr(one, "requires_grad", False)}.values())
     sources = [one for one in results if getattr(one, "requires_grad", False)]
     if not wanted or not sources:
         return [None] * len(given)
@@ -219,6 +223,7 @@ def by_reference(kernels: list[Kernel], hazards: str) -> Iterator[None]:
         module = load(*args, **options)
         if hasattr(module, "call"):
             module.call = _on_cpu(module.call)
+            _note_fallbacks(module, (kernels, hazards))
         return module
 
     cache.load_by_key_path = load_wrapped
@@ -229,6 +234,19 @@ def by_reference(kernels: list[Kernel], hazards: str) -> Iterator[None]:
     finally:
         _RUNNING.pop()
         cache.load_by_key_path, dvm.kernel = load, kernel
+
+
+def _note_fallbacks(module: Any, own: tuple[list[Kernel], str]) -> None:
+    """Have the kernels that torch_npu runs as FX graphs, for want of a DVM kernel, be noted when they run."""
+    for name, value in list(vars(module).items()):
+        if not isinstance(value, type) and hasattr(value, "run") and type(value).__module__.startswith("torch_npu."):
+            value.run = functools.partial(_run_fallback, value.run, name, own)
+
+
+def _run_fallback(run: Callable[..., Any], name: str, own: tuple[list[Kernel], str], *args: Any, **options: Any) -> Any:
+    kernels, _ = (_RUNNING or [own])[-1]
+    kernels.append(Kernel(name, FALLBACK, remarks=("an FX graph of torch's own operators, no DVM kernel",)))
+    return run(*args, **options)
 
 
 def _on_cpu(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ from typing import Any
 
 from verify import host, kernels
 from verify.catalogue.values import TrainingGraph, make_inputs
-from verify.generated import GeneratedRun, Kernel, run_generated
+from verify.generated import FALLBACK, GeneratedRun, Kernel, run_generated
 from verify.numbers import Difference, Gate, compare, gate_of
 
 WORSE = 2.0
@@ -86,6 +86,11 @@ class Measured:
         return tuple(f"{self.graph}: {one.name}: {reason}" for one in self.kernels for reason in one.unjudged)
 
     @property
+    def told_kernels(self) -> str:
+        """How many kernels it ran, those that fell back to FX apart."""
+        return tell_kernels([self])
+
+    @property
     def bit_equal(self) -> bool:
         """Whether every value has eager's bits."""
         return all(by["eager"].bit_equal for by in self.differences.values())
@@ -111,6 +116,13 @@ class Measured:
     def tell(self, name: str) -> str:
         """Say how one value differs from eager's."""
         return f"{self.graph} ({self.mode}): {name} is {self.differences[name]['eager']}"
+
+
+def tell_kernels(runs: Sequence[Measured]) -> str:
+    """Say how many DVM kernels ran, and how many of torch's FX graphs in the place of one."""
+    fallbacks = sum(kernel.type == FALLBACK for run in runs for kernel in run.kernels)
+    own = sum(len(run.kernels) for run in runs) - fallbacks
+    return f"{own} DVM kernels" + (f" and {fallbacks} that fell back to FX" if fallbacks else "")
 
 
 def is_no_worse(difference: Difference, of_eager: Difference) -> bool:

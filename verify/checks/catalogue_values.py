@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from verify import host
 from verify.catalogue import for_proof
 from verify.contract import Outcome, Request, broke, failed_with, passed
-from verify.measured import DEVICE, Measured, evidence_of, keep_program, measure, tell_unjudged
+from verify.generated import FALLBACK
+from verify.measured import DEVICE, Measured, evidence_of, keep_program, measure, tell_kernels, tell_unjudged
 
 CHECK = "catalogue-values"
 
@@ -34,8 +35,7 @@ def check(request: Request) -> Outcome:
 def judge(runs: Sequence[Measured], untried: Sequence[str] = ()) -> Outcome:
     """Judge by the values that are beyond the gates of eager and of FP64; graphs without any kernel prove nothing."""
     evidence = evidence_of(runs) | ({"untried": list(untried)} if untried else {})
-    kernels = sum(len(run.kernels) for run in runs)
-    if not kernels:
+    if not any(kernel.type != FALLBACK for run in runs for kernel in run.kernels):
         return broke(f"{len(runs)} graphs ran no DVM kernel, nothing to judge", **evidence)
     wrong = [run.tell(name) for run in runs for name in run.wrong]
     if wrong:
@@ -44,7 +44,6 @@ def judge(runs: Sequence[Measured], untried: Sequence[str] = ()) -> Outcome:
     if not judged:
         return broke(f"none of {len(runs)} graphs can be judged: {'; '.join(unjudged)}", **evidence)
     values = sum(len(run.differences) for run in judged)
-    kernels = sum(len(run.kernels) for run in judged)
-    told = f"{values} values of {len(judged)} graphs are eager's, computed by {kernels} DVM kernels"
+    told = f"{values} values of {len(judged)} graphs are eager's, computed by {tell_kernels(judged)}"
     left = (*(f"not tried: {one}" for one in untried), *(f"not judged: {one}" for one in unjudged))
     return passed("; ".join((told, *left)), **evidence)

@@ -54,4 +54,4 @@ def judge(run: Measured, results: Sequence[Sequence[int]]) -> Outcome:
         return broke(f"the numbers cannot be judged: {'; '.join(run.unjudged)}", **evidence)
     if any(list(one) != EXPECTED for one in results):
         return failed(f"the results are {' and '.join(map(str, results))}, expected {EXPECTED} twice", **evidence)
-    return passed(f"{EXPECTED} twice, by {len(run.kernels)} DVM kernels", **evidence)
+    return passed(f"{EXPECTED} twice, by {run.told_kernels}", **evidence)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from verify import host
 from verify.catalogue.layers import SINKHORN
 from verify.contract import Outcome, Request, broke, failed, passed
+from verify.generated import FALLBACK
 from verify.measured import DEVICE, Measured, evidence_of, keep_program, measure
 from verify.numbers import Difference
 
@@ -32,14 +33,14 @@ def judge(run: Measured) -> Outcome:
     triton = sum(source.count(TRITON) for source in run.sources)
     if triton:
         return failed(f"the generated code has {triton} {TRITON}, expected DVM kernels alone", **evidence)
-    if not run.kernels:
+    if not any(kernel.type != FALLBACK for kernel in run.kernels):
         return broke("no DVM kernel ran, nothing to judge", **evidence)
     if run.unjudged:
         return broke(f"the numbers cannot be judged: {'; '.join(run.unjudged)}", **evidence)
     if run.wrong:
         return failed("; ".join(map(run.tell, run.wrong)), **evidence)
     told = "; ".join(f"{name} {_tell(by['float64'])}" for name, by in run.differences.items() if name != "x")
-    return passed(f"{len(run.kernels)} DVM kernels, no Triton; against FP64 {told}", **evidence)
+    return passed(f"{run.told_kernels}, no Triton; against FP64 {told}", **evidence)
 
 
 def _tell(difference: Difference) -> str:
