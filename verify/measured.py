@@ -58,6 +58,7 @@ class Measured:
 
     `of_eager` is how far eager's own values are from FP64's. `values` and `expected` are the tensors found and eager's.
     `listings` are the stages and disassembly of each kernel that was built; `seconds` those of compiling and running.
+    `read_only` names the inputs that eager leaves as they were: they are compared, but nobody computed them.
     """
 
     graph: str
@@ -70,6 +71,7 @@ class Measured:
     sources: tuple[str, ...]
     listings: tuple[str, ...]
     seconds: Mapping[str, float]
+    read_only: frozenset[str] = frozenset()
 
     @property
     def wrong(self) -> tuple[str, ...]:
@@ -96,7 +98,7 @@ class Measured:
         return all(by["eager"].bit_equal for by in self.differences.values())
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the rows of evidence "numbers"."""
+        """Return the rows of evidence "numbers"; those of inputs that are only read say that nobody wrote them."""
         found = [
             difference.row(graph=self.graph, mode=self.mode, value=name, reference=reference)
             for name, by in self.differences.items()
@@ -106,7 +108,8 @@ class Measured:
             difference.row(graph=self.graph, mode="eager", value=name, reference="float64")
             for name, difference in self.of_eager.items()
         ]
-        return found + of_eager
+        unwritten = {"written": False}
+        return [row | (unwritten if row["value"] in self.read_only else {}) for row in (*found, *of_eager)]
 
     def program(self) -> dict[str, Any]:
         """Return the row of evidence "programs"."""
@@ -156,7 +159,14 @@ def measure(graph: TrainingGraph, *, mode: str, seed: int = 0, room: int = 1) ->
         sources=run.sources,
         listings=listings,
         seconds=seconds,
+        read_only=_read_only(graph, inputs, expected["eager"]),
     )
+
+
+def _read_only(graph: TrainingGraph, inputs: Sequence[Any], after: Mapping[str, Any]) -> frozenset[str]:
+    """Name the inputs that have the same bits after a run."""
+    given = zip(graph.inputs, inputs, strict=True)
+    return frozenset(name for name, one in given if name in after and compare(after[name], one).bit_equal)
 
 
 def evidence_of(runs: Sequence[Measured]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from verify.ulps import histogram, same_bits, ulp_distance
+from verify.ulps import histogram, same_bits, tell_steps, ulp_distance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,9 +113,8 @@ class Difference:
         if self.bit_equal:
             return head + "bit-equal"
         errors = f"max abs {_show(self.maximum_absolute_error)}, relative L2 {_show(self.relative_l2)}"
-        steps = ", ".join(f"{steps}: {count}" for steps, count in self.ulps.items())
         lost = "" if self.nonfinite_equal else ", NaN or infinity at other places"
-        return f"{head}{errors}, ULPs {{{steps}}}{lost}, {'within' if self.within else 'beyond'} the gate"
+        return f"{head}{errors}, {tell_steps(self.ulps)}{lost}, {'within' if self.within else 'beyond'} the gate"
 
 
 def gate_of(dtype: Any) -> Gate:

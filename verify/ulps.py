@@ -8,11 +8,14 @@ smallest normal number is the subnormal one. Integers and booleans count in ones
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
 LARGEST = 2**63 - 1
 BITS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 BOUNDARIES = (0, *(2**power for power in range(63)))
+SPELLED_OUT = 1024
+"""From which distance on its power of two is said."""
 
 
 def ulp_distance(actual: Any, expected: Any) -> Any:
@@ -33,6 +36,21 @@ def histogram(steps: Any) -> dict[str, int]:
     kinds = torch.bucketize(steps, torch.tensor(BOUNDARIES))
     counts = torch.bincount(kinds.flatten(), minlength=1).tolist()
     return {_kind(number): count for number, count in enumerate(counts) if count}
+
+
+def tell_steps(ulps: Mapping[str, int]) -> str:
+    """Say the largest distance and how many elements have it, such as ">2^25 ULP in all 256"."""
+    finite = {kind: number for kind, number in ulps.items() if kind != "nonfinite"}
+    lost = f"{ulps['nonfinite']} not finite" if "nonfinite" in ulps else ""
+    if not finite:
+        return lost or "no elements"
+    total = sum(ulps.values())
+    kind, number = list(finite.items())[-1]
+    least, _, most = kind.partition("-")
+    below = int(least) - 1
+    steps = f"{kind} ULP" if not most else f">{below if below < SPELLED_OUT else f'2^{below.bit_length() - 1}'} ULP"
+    share = f"in {number} of {total}" if number < total else f"in all {total}" if total > 1 else ""
+    return ", ".join(one for one in (f"{steps} {share}".rstrip(), lost) if one)
 
 
 def same_bits(actual: Any, expected: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -291,7 +292,25 @@ def test_a_row_is_json_without_nan() -> None:
 
 def test_a_line_says_what_differs() -> None:
     assert str(compare(of(1.0, NAN), of(1.5, 2.0))) == (
-        "float32 (2): max abs 0.5, relative L2 0.333, ULPs {2097153-4194304: 1, nonfinite: 1}, "
+        "float32 (2): max abs 0.5, relative L2 0.333, >2^21 ULP in 1 of 2, 1 not finite, "
         "NaN or infinity at other places, beyond the gate"
     )
     assert sys.float_info.epsilon * 16 == GATES["float64"].relative_l2
+
+
+@pytest.mark.parametrize(
+    ("ulps", "told"),
+    [
+        pytest.param({f"{2**25 + 1}-{2**26}": 256}, ">2^25 ULP in all 256", id="all"),
+        pytest.param({f"{2**22 + 1}-{2**23}": 1}, ">2^22 ULP", id="one element"),
+        pytest.param({"0": 900, "1": 90, "5-8": 10}, ">4 ULP in 10 of 1000", id="few"),
+        pytest.param({"0": 3, "1": 1}, "1 ULP in 1 of 4", id="a single step"),
+        pytest.param({"0": 3, "nonfinite": 1}, "0 ULP in 3 of 4, 1 not finite", id="a number lost"),
+        pytest.param({"nonfinite": 2}, "2 not finite", id="all lost"),
+        pytest.param({}, "no elements", id="nothing"),
+    ],
+)
+def test_a_line_says_the_largest_distance(ulps: dict[str, int], told: str) -> None:
+    said = str(replace(compare(of(1.0), of(2.0)), ulps=ulps))
+
+    assert said == f"float32 (1): max abs 1, relative L2 0.5, {told}, beyond the gate"
