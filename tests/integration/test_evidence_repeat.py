@@ -348,7 +348,7 @@ def test_a_file_from_before_is_not_taken_for_a_runs_own(repeat: Repeat, cwd: Pat
 
     assert (ended.code, ended.err) == (
         2,
-        "error: 1 file that --tensors names are there before the first run\n  old.npy\n"
+        "error: 1 file that --tensors names is there before the first run\n  old.npy\n"
         "hint: move them elsewhere: every run must save its own, and nothing of yours is overwritten\n",
     )
     assert ([path.name for path in cwd.iterdir()], (cwd / "old.npy").read_bytes()) == (["old.npy"], b"mine")

@@ -340,6 +340,42 @@ def test_a_recipe_says_what_is_required(debug_tree: Path, project: Path, capsys:
     ]
 
 
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ("", "it has no [evidence]"),
+        ("\n[evidence]\n", "it has no [evidence]"),
+        ("\n[evidence]\nall = true\n", "its [evidence] has only `all`"),
+    ],
+    ids=["no table", "an empty table", "only all"],
+)
+def test_a_recipe_that_requires_nothing_is_not_passed_by_every_run(
+    debug_tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str, why: str
+) -> None:
+    sample = make_sample(tmp_path)
+    sample.recipe.write_text(sample.recipe.read_text(encoding="utf-8") + table, encoding="utf-8")
+    named = ("--project", sample.root, "--recipe", "sample")
+
+    assert scan(debug_tree, *named) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == (
+        "",
+        f"error: sample requires nothing: {why}\n"
+        "hint: write the table into it, add --require, --forbid, --keep or --no-alias-hazard, or leave --recipe out\n",
+    )
+    assert scan(debug_tree, *named, "--all") == 2
+    for words in (("--require", "@dvm.kernel"), ("--forbid", "@triton.jit"), ("--no-alias-hazard",)):
+        assert scan(debug_tree, *named, *words) == 0
+
+
+def test_a_recipe_of_the_environment_may_require_nothing(
+    debug_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = make_sample(tmp_path)
+    monkeypatch.setenv("TOOLKIT_RECIPE", "sample")
+    assert scan(debug_tree, "--project", sample.root) == 0
+
+
 def test_a_recipe_with_patterns_that_are_none_is_refused(
     debug_tree: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,7 +49,15 @@ def evidence_scan(places: tuple[Path, ...], recipe: str | None, output: Path | N
     Example:  toolkit evidence scan torch_compile_debug
               toolkit evidence scan torch_compile_debug --require '@dvm.kernel' --all --forbid '@triton.jit' \\
                   --keep 'cann_ops_transformer|sparse_flash_mla' --at-least 64 --no-alias-hazard
-              toolkit evidence scan --recipe dsv4-dvm-release /tmp/torchinductor_me --json
+              toolkit evidence scan --recipe mine /tmp/torchinductor_me --json
+
+    \b
+    where recipes/mine.toml is a recipe of yours with an [evidence] table:
+              schema = 1
+              extends = "dsv4-dvm-release"
+              [evidence]
+              require = ["@dvm.kernel"]
+              forbid = ["@triton.jit"]
     """
     from toolkit import scan
     from toolkit.evidencing import answers_scanning as answers
@@ -81,11 +89,8 @@ def _wanted(recipe: str | None, options: dict[str, Any]) -> EvidenceWanted:
             f"--keep is given {len(keep)} times, --at-least {len(at_least)} times",
             hint="write a pair for each: --keep REGEX --at-least N",
         )
-    said = NO_EVIDENCE
-    if recipe is not None:
-        from toolkit import plan
-
-        said = plan.read_recipe(project_of(options), recipe).evidence
+    asked = any(options[name] for name in ("require", "forbid", "keep", "no_alias_hazard"))
+    said = _said_by(recipe, options, asked=asked) if recipe is not None else NO_EVIDENCE
     return EvidenceWanted(
         require=tuple(dict.fromkeys((*said.require, *options["require"]))),
         in_all=said.in_all or options["in_all"],
@@ -93,6 +98,26 @@ def _wanted(recipe: str | None, options: dict[str, Any]) -> EvidenceWanted:
         keep=(*said.keep, *(EvidenceKept(pattern=p, at_least=n) for p, n in zip(keep, at_least, strict=True))),
         no_alias_hazard=said.no_alias_hazard or options["no_alias_hazard"],
     )
+
+
+def _said_by(recipe: str, options: dict[str, Any], *, asked: bool) -> EvidenceWanted:
+    """Return what a recipe wants; UsageError where that is nothing and the command line asks for nothing either.
+
+    A recipe that only TOOLKIT_RECIPE names is there for other commands too, and may want nothing.
+    """
+    from toolkit import plan
+
+    said = plan.read_recipe(project_of(options), recipe).evidence
+    if said.require or said.forbid or said.keep or said.no_alias_hazard or asked or not _is_named_here():
+        return said
+    raise UsageError(
+        f"{recipe} requires nothing: {'its [evidence] has only `all`' if said.in_all else 'it has no [evidence]'}",
+        hint="write the table into it, add --require, --forbid, --keep or --no-alias-hazard, or leave --recipe out",
+    )
+
+
+def _is_named_here() -> bool:
+    return click.get_current_context().get_parameter_source("recipe") is click.core.ParameterSource.COMMANDLINE
 
 
 def _write(output: Path, answer: Answer) -> None:

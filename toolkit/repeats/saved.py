@@ -90,7 +90,8 @@ def require_none(patterns: Sequence[str], cwd: Path) -> None:
     """Raise UsageError where a file is there before the first run: it could be taken for one that a run has saved."""
     if found := find_saved(patterns, cwd):
         raise UsageError(
-            f"{len(found)} file{'s' * (len(found) > 1)} that --tensors names are there before the first run",
+            f"{len(found)} {'files that --tensors names are' if len(found) > 1 else 'file that --tensors names is'} "
+            "there before the first run",
             details=[_name_in(path, cwd) for path in found[:10]],
             hint="move them elsewhere: every run must save its own, and nothing of yours is overwritten",
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from verify.divergence.report import Cause, CauseKind, Kind
@@ -58,11 +58,16 @@ class _Seen:
 
 @dataclass(kw_only=True)
 class Explainer:
-    """Find causes. `shadow` runs eager in a world, once in each; `values` picks what is asked for from a shadow."""
+    """Find causes. `shadow` runs eager in a world, once in each; `values` picks what is asked for from a shadow.
+
+    The taps with the numbers `settled` have eager's bits, and a type that no kernel keeps wider: what comes of them is
+    explained from there on, and only where that does not do, as a contraction may go over a tap, from the inputs on.
+    """
 
     shadow: Callable[[World], Shadow]
     values: Callable[[Shadow], Mapping[Key, Any]]
     taps: Sequence[str]
+    settled: frozenset[int] = frozenset()
     _known: dict[World, _Seen] = field(default_factory=dict)
 
     def explain(self, key: Key, actual: Any, expected: Any, *, within: bool) -> Cause:
@@ -87,9 +92,12 @@ class Explainer:
         boundary = self._find_boundary(key, actual, expected)
         if boundary is not None:
             return "rounding boundary", boundary
-        for kind, (detail, worlds) in DISTURBED.items():
-            if is_within_spread(actual, expected, [self._value(world, key) for world in worlds]):
-                return kind, detail
+        for settled in dict.fromkeys((self.settled, frozenset[int]())):
+            place = ", from the equal stages on" if settled else ""
+            for kind, (detail, worlds) in DISTURBED.items():
+                others = [self._value(replace(world, settled=settled), key) for world in worlds]
+                if is_within_spread(actual, expected, others):
+                    return kind, detail + place
         return "fault", "no skipped rounding, other order or approximation comes near it"
 
     def _find_lost(self, key: Key, actual: Any) -> tuple[CauseKind, str]:

@@ -22,6 +22,9 @@ Side = Literal["eager", "compiled"]
 Explain = Literal["first", "all", "nothing"]
 Gates = Gate | Mapping[str, Gate] | None
 
+NARROW = ("float16", "bfloat16")
+"""The types that a kernel may keep in FP32 between its operations."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
@@ -54,11 +57,11 @@ class Comparison:
             return None
         self._note_missing(eager, compiled, what)
         keys = [key for key in eager if key in compiled and not _is_untouched(key, subject, eager, compiled)]
-        explainer = self._make_explainer(subject, keys)
         stages = []
         for key in keys:
             difference = compare(compiled[key], eager[key], gate=self._find_gate(key, eager[key]))
             stages.append(Stage(kind=key[0], name=key[1], difference=difference))
+        explainer = self._make_explainer(subject, keys, _find_settled(subject, stages))
         for number in self._find_asked(stages):
             key, within = keys[number], stages[number].difference.within
             cause = explainer.explain(key, compiled[key], eager[key], within=within)
@@ -93,7 +96,7 @@ class Comparison:
             warnings.filterwarnings("ignore", ".*should not be instantiated", DeprecationWarning)
             return subject.name_values(run(function, *subject.tensors, tangents=subject.tangents))
 
-    def _make_explainer(self, subject: Subject, keys: list[Key]) -> Explainer:
+    def _make_explainer(self, subject: Subject, keys: list[Key], settled: frozenset[int]) -> Explainer:
         def shadow(world: World) -> Shadow:
             with same_randomness(self.seed), subject.make() as function:
                 return run_shadow(function, subject.tensors, subject.tangents, world)
@@ -102,7 +105,7 @@ class Comparison:
             values = subject.name_values(found.run)
             return {key: values[key] for key in keys if key in values}
 
-        return Explainer(shadow=shadow, values=pick, taps=[one.name for one in subject.taps])
+        return Explainer(shadow=shadow, values=pick, taps=[one.name for one in subject.taps], settled=settled)
 
     def _find_gate(self, key: Key, expected: Any) -> Gate | None:
         if self.gates is None or isinstance(self.gates, Gate):
@@ -114,6 +117,13 @@ class Comparison:
         for key in eager.keys() ^ compiled.keys():
             side: Side = "compiled" if key in eager else "eager"
             self.failures.append(Failure(side=side, run=what, error=f"there is no {title_of(*key)}"))
+
+
+def _find_settled(subject: Subject, stages: Sequence[Stage]) -> frozenset[int]:
+    """Return the numbers of the taps that have the same bits, in a type that no kernel keeps wider for itself."""
+    differences = {stage.name: stage.difference for stage in stages if stage.kind == "value"}
+    equal = {name for name, found in differences.items() if found.bit_equal and found.dtype not in NARROW}
+    return frozenset(number for number, one in enumerate(subject.taps) if one.name in equal)
 
 
 def _is_untouched(key: Key, subject: Subject, eager: Mapping[Key, Any], compiled: Mapping[Key, Any]) -> bool:

@@ -31,6 +31,7 @@ class World:
     number (`Boundary.number`). Where all are kept, `round_calls` still rounds what goes into and comes out of matrix
     products, convolutions and attention, which are kernels of their own, and `round_taps` rounds at each tap.
     `disturb`: whose results are off by a random amount (from `seed`): those of "sums", or of all "operations".
+    `settled`: at which taps, by their numbers, eager's own value is taken, so that what it came of does not count.
     """
 
     double: bool = False
@@ -39,6 +40,7 @@ class World:
     round_taps: bool = False
     disturb: Literal["nothing", "sums", "operations"] = "nothing"
     seed: int = 0
+    settled: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,13 +142,14 @@ class _Shadowing:
         return self._view(one.detach()).to(one.dtype).clone()
 
     def tapped(self, value: Any) -> None:
-        """Count a tap, and round the value there in a world that stores it."""
+        """Count a tap; take eager's value there where it is settled, and round it in a world that stores it."""
+        is_settled = self._taps in self._world.settled
         self._taps += 1
-        if self._world.round_taps:
+        if is_settled or self._world.round_taps:
             dispatch = importlib.import_module("torch.utils._python_dispatch")
             with dispatch._disable_current_modes(), self._torch.no_grad():
                 shadow = self._view(value.detach())
-                shadow.copy_(shadow.to(value.dtype))
+                shadow.copy_(value if is_settled else shadow.to(value.dtype))
 
     def _follow(self, func: Any, args: Any, kwargs: Any, real: Any, fresh: list[bool], written: list[Any]) -> None:
         """Compute one operator on shadow values and store what comes out."""

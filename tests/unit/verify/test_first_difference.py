@@ -59,6 +59,10 @@ def sum_backwards(one: Any, dim: int) -> Any:
     return sum(part.sum(dim) for part in one.flip(dim).split(37, dim))
 
 
+def near_exp(one: Any) -> Any:
+    return (one.double() * (1 + 1e-8)).exp().float() * (1 + 2.0**-23)
+
+
 def smooth(x: Any, w: Any) -> Any:
     y = x * 1.7
     z = y + w.exp()
@@ -224,12 +228,58 @@ def test_another_order_of_a_sum_is_named(gates: Gate | None) -> None:
 
 
 def test_another_approximation_is_named() -> None:
-    near = replacing("exp", lambda one: (one.double() * (1 + 1e-8)).exp().float() * (1 + 2.0**-23))
-    report = search(normalize, rand(8, 10), near, gates=EXACT)
+    report = search(normalize, rand(8, 10), replacing("exp", near_exp), gates=EXACT)
     assert report.first is not None
     assert report.first.title == "y"
     assert report.first.cause is not None
     assert report.first.cause.kind == "operations"
+
+
+def test_a_stage_after_equal_ones_is_explained_from_its_own_inputs() -> None:
+    def summed(x: Any) -> Any:
+        s = x.sum(-1)
+        return s.exp()
+
+    report = search(summed, rand(8, 10), replacing("exp", near_exp), gates=EXACT)
+    assert [(stage.title, stage.cause.kind) for stage in report.stages if stage.cause] == [("exp", "operations")]
+    assert report.first is not None
+    assert report.first.cause is not None
+    assert report.first.cause.detail == "within two units in the last place of each operation, from the equal stages on"
+    assert [stage.cause.kind for stage in report.ends if stage.cause] == ["order of reduction"]
+
+
+def test_a_stage_after_equal_ones_in_16_bits_is_explained_from_the_inputs_on() -> None:
+    """A kernel may keep the sum wider than the tap shows it, so that the sum's order comes through."""
+
+    def summed(x: Any, w: Any) -> Any:
+        s = x.sum(-1)
+        return torch.add(s, w)
+
+    near = replacing(torch.add, lambda one, other: torch.add(one, other) * (1 + 2.0**-23))
+    report = search(summed, (rand(8, 10, dtype=torch.bfloat16), rand(8)), near, gates=EXACT)
+    explained = [(stage.title, stage.cause) for stage in report.stages if stage.cause]
+    assert [title for title, _ in explained] == ["add"]
+    assert not any("equal stages" in cause.detail for _, cause in explained)
+
+
+class Aside(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """A sum that no tap shows is taken before a stage, and used after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.act = torch.nn.Tanh()
+
+    def forward(self, x: Any) -> Any:
+        s = x.sum(-1)
+        return s[:, None] * self.act(x)
+
+
+def test_what_no_tap_shows_before_an_equal_stage_is_still_explained() -> None:
+    report = search(Aside(), rand(8, 1000), replacing("sum", sum_backwards), gates=EXACT)
+    assert report.first is not None
+    assert report.first.cause is not None
+    assert (report.first.title, report.first.cause.kind) == ("result", "order of reduction")
+    assert report.first.cause.detail.startswith("within what another order of the sums' terms changes")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
