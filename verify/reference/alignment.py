@@ -71,7 +71,9 @@ class _Matching:
 
     def _match_upwards(self, stage: PairedStage) -> None:
         for node in stage.listed.nodes:
-            if node.name in LOADS:
+            if node.name in LOADS and node.empty:
+                possible = set(self._terms.of.values())  # no address tells, and nothing depends on it
+            elif node.name in LOADS:
                 possible = self._loadable(stage, stage.loaded[node.number])
             elif node.name in STORES or node.name in TRANSPARENT:
                 possible = set(stage.terms[node.operands[0]])
@@ -129,6 +131,8 @@ class _Matching:
                 for number, address in stage.loaded.items():
                     if address == stored.address:
                         loaded |= stage.terms[number]
+                unlaunched = (node.number for node in stage.listed.nodes if node.name in LOADS and node.empty)
+                loaded = loaded.union(*(stage.terms[number] for number in unlaunched))
             stored.terms &= loaded
             if not stored.terms:
                 raise AlignmentError(f"stage {stored.stage} of the listing stores {stored.node}, which no stage loads")

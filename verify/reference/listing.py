@@ -4,7 +4,8 @@
     stages[0].nodes                                 # its operations, loads and stores among them
 
 A kernel that is one launch is one stage. The shapes in the text are those of a tile, not of a tensor, so they are left
-out. What does not have the known form, a kernel with matrix multiplication for one, is an UnreadableListingError.
+out, but for whether there are any elements. What does not have the known form, a kernel with matrix multiplication for
+one, is an UnreadableListingError.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 STAGE = re.compile(r"^\s*vgraph\(tile_num=(\d+)\) \{$")
-NODE = re.compile(r"^\s*%(\d+)\[[^\]]*\]<(\w+)> = (\w+)(?:<(.*?)>)?\(((?:%.*)?)\)(?: //.*)?$")
+NODE = re.compile(r"^\s*%(\d+)\[([^\]]*)\]<(\w+)> = (\w+)(?:<(.*?)>)?\(((?:%.*)?)\)(?: //.*)?$")
 OPERAND = re.compile(r"%(\d+)\[")
 FRAME = re.compile(r"^\s*(?:vgraph\.stages\(\) \{|\}|// .*|)$")
 LOADS = frozenset(("Load", "ViewLoad"))
@@ -29,13 +30,17 @@ class UnreadableListingError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """One operation. `attributes` is the text between its angle brackets, a number for one with a number."""
+    """One operation. `attributes` is the text between its angle brackets, a number for one with a number.
+
+    `empty` is what has no elements, or what is loaded for nothing but that.
+    """
 
     number: int
     name: str
     attributes: str
     operands: tuple[int, ...]
     dtype: str
+    empty: bool = False
 
     def __str__(self) -> str:
         attributes = f"<{self.attributes}>" if self.attributes else ""
@@ -44,7 +49,10 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
-    """What one launch computes, in how many tiles: with one, every load comes before every store."""
+    """What one launch computes, in how many tiles: with one, every load comes before every store.
+
+    What has no elements is listed, and neither loaded nor stored by the launch.
+    """
 
     tiles: int
     nodes: tuple[Node, ...]
@@ -52,12 +60,12 @@ class Stage:
     @property
     def loads(self) -> tuple[Node, ...]:
         """The loads, in the order of the launch's instructions."""
-        return tuple(node for node in self.nodes if node.name in LOADS)
+        return tuple(node for node in self.nodes if node.name in LOADS and not node.empty)
 
     @property
     def stores(self) -> tuple[Node, ...]:
         """The stores, in the order of the launch's instructions."""
-        return tuple(node for node in self.nodes if node.name in STORES)
+        return tuple(node for node in self.nodes if node.name in STORES and not node.empty)
 
 
 def parse_listing(text: str) -> tuple[Stage, ...]:
@@ -67,17 +75,25 @@ def parse_listing(text: str) -> tuple[Stage, ...]:
         if found := STAGE.match(line):
             stages.append((int(found[1]), []))
         elif (found := NODE.match(line)) and stages:
-            operands = tuple(map(int, OPERAND.findall(found[5])))
-            number, dtype, name, attributes = int(found[1]), found[2], found[3], found[4] or ""
-            node = Node(number=number, name=name, attributes=attributes, operands=operands, dtype=dtype)
-            stages[-1][1].append(node)
+            stages[-1][1].append(_read_node(found))
         elif not FRAME.match(line):
             raise UnreadableListingError(f"the compiler's listing has a line of an unknown form: {line.strip()!r}")
     if not stages:
         raise UnreadableListingError("the compiler's listing holds no stage")
     return tuple(
-        Stage(tiles=tiles, nodes=tuple(_without_partial(_without_unused(_without_dummies(nodes)))))
+        Stage(tiles=tiles, nodes=tuple(_without_partial(_mark_empty(_without_unused(_without_dummies(nodes))))))
         for tiles, nodes in stages
+    )
+
+
+def _read_node(found: re.Match[str]) -> Node:
+    return Node(
+        number=int(found[1]),
+        name=found[4],
+        attributes=found[5] or "",
+        operands=tuple(map(int, OPERAND.findall(found[6]))),
+        dtype=found[3],
+        empty="0" in found[2].split(","),
     )
 
 
@@ -94,6 +110,14 @@ def _without_unused(nodes: Iterable[Node]) -> tuple[Node, ...]:
     listed = tuple(nodes)
     used = {number for node in listed for number in node.operands}
     return tuple(node for node in listed if node.name not in LOADS or node.number in used)
+
+
+def _mark_empty(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Mark the loads of which only what has no elements is computed."""
+    wanted = {number for node in nodes if not node.empty for number in node.operands}
+    return tuple(
+        replace(node, empty=node.empty or (node.name in LOADS and node.number not in wanted)) for node in nodes
+    )
 
 
 def _without_partial(nodes: Sequence[Node]) -> Iterator[Node]:

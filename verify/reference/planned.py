@@ -53,7 +53,8 @@ class Planner:
     def _check_outputs(self) -> None:
         """Make sure that each output is stored once: two stores of it are one that was taken for another."""
         found = [stored.output for stored in self._stores if stored.output is not None]
-        for store in self._program.stores:
+        shapes = self._recording.shapes
+        for store in (one for one in self._program.stores if 0 not in shapes[one.values[0].number]):
             if found.count(store.number) != 1:
                 raise AlignmentError(f"the listing stores {store} {found.count(store.number)} times, expected once")
 

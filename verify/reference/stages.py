@@ -95,7 +95,7 @@ def _tell_output(program: Program, number: int | None) -> str:
 
 
 def _evaluate_launch(plan: Plan, launch: Launch, memory: _Memory, overlaps: Overlaps) -> None:
-    values = {**memory.scalars, **{read.instruction: memory.read(read) for read in launch.reads}}
+    values = {**memory.given, **{read.instruction: memory.read(read) for read in launch.reads}}
     before = [memory.content(write) for write in launch.writes]
     results = [compute_value(plan.program, write.instruction, dict(values)) for write in launch.writes]
     for write, result, content in zip(launch.writes, results, before, strict=True):
@@ -135,7 +135,11 @@ class _Memory:
         self._copies = {number: binding.arguments[number].clone(memory_format=_contiguous()) for number in plan.copied}
         self._workspaces: dict[int, Any] = {}
         scalars = (one.number for one in plan.program.inputs if one.operation == "scalar")
-        self.scalars = {number: binding.arguments[number] for number in scalars}
+        empty = (number for number, shape in plan.shapes.items() if 0 in shape)
+        self.given = {
+            **{number: binding.arguments[number] for number in scalars},
+            **{number: _make_empty(plan, number) for number in empty},  # no launch loads or stores these
+        }
 
     def read(self, read: Read) -> Any:
         one = self._plan.program.instructions[read.instruction]
@@ -206,6 +210,11 @@ class _Memory:
             if other != start:
                 del self._workspaces[other]
         return self._workspaces[start]
+
+
+def _make_empty(plan: Plan, number: int) -> Any:
+    element = operations.element_type(plan.program.instructions[number].dtype)
+    return importlib.import_module("torch").empty(plan.shapes[number], dtype=element)
 
 
 def _contiguous() -> Any:

@@ -128,7 +128,7 @@ def _choose(
         harmful = [
             one.number
             for at, one in crossing
-            if math.prod(shapes[one.number]) * operations.element_type(_held_type(one)).itemsize <= room
+            if 0 < math.prod(shapes[one.number]) * operations.element_type(_held_type(one)).itemsize <= room
             and any(later > at and overlaps(number, store.number) != "none" for later, number in loads)
         ]
         sources = _sources_of(program, store)

@@ -89,10 +89,16 @@ PARKED = {
         "%7 = mul(%5, %6) float32 in output 1",
         "%8 = sum(%7, [0, 1, 3], True) float32 in a workspace",
     ),
+    "sum_of_nothing": ("%2 = sum(%1, [0, 1], False) float32 in output 0",),
+    "quotient_of_nothing": (
+        "%4 = sum(%3, [0, 1], False) float32 in a workspace",
+        "%8 = sum(%7, [0, 1], False) float32 in output 0",
+    ),
 }
 WRONG = {
     "running_mean", "two_accumulators", "moving_average", "weighted_sum", "normalized_step", "through_view", "sibling",
-    "compared", "rows", "input_in_another_shape", "axes_apart_twice", "outer_sums",
+    "compared", "rows", "input_in_another_shape", "axes_apart_twice", "outer_sums", "sum_of_nothing",
+    "quotient_of_nothing",
 }  # fmt: skip
 
 
@@ -327,6 +333,21 @@ def test_an_input_that_nothing_uses_is_not_launched() -> None:
     }"""
     (stage,) = parse_listing(listing)
     assert [str(node) for node in stage.loads] == ["%0 = Load() float32"]
+
+
+def test_what_has_no_elements_is_listed_and_not_launched() -> None:
+    loading, storing, _ = parse_listing("\n".join(KERNELS["quotient_of_nothing"]["listing"]))
+    assert [str(node) for node in (*loading.loads, *loading.stores)] == ["%5 = Store(%4) float32"]
+    assert [str(node) for node in (*storing.loads, *storing.stores)] == ["%5 = Store(%4) float32"]
+
+
+def test_an_accumulator_is_lost_to_a_sum_of_nothing() -> None:
+    plan, binding, overlaps = planned("sum_of_nothing")
+    evaluate_stages(plan, binding, overlaps)
+    assert binding.arguments[5].item() == 0
+    assert tell_hazards(plan, overlaps) == (
+        "launch 1 parks %2 = sum(%1, [0, 1], False) float32 in output 0, before launch 2 loads input 0 from there",
+    )
 
 
 def test_a_launch_without_instructions_leaves_a_kernel_unjudged() -> None:
