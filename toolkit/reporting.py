@@ -30,10 +30,17 @@ NAMES: dict[Format, str] = {"html": "report.html", "markdown": "report.md", "jun
 @click.option("--format", "form", type=click.Choice(FORMATS), help="By the file's ending (.md, .xml) if not given.")
 @click.option("--python-tag", help="With --platform: the overlay that was built for another target.")
 @click.option("--platform", help="With --python-tag: such as manylinux_2_28_aarch64.")
+@click.option("--full", is_flag=True, help="With Markdown: diffs, generated code and every value too.")
 @recipe_option
 @common_options
 def report(
-    recipe: str, output: Path | None, form: Format | None, python_tag: str | None, platform: str | None, **options: Any
+    recipe: str,
+    output: Path | None,
+    form: Format | None,
+    python_tag: str | None,
+    platform: str | None,
+    full: bool,
+    **options: Any,
 ) -> None:
     """Write what the current overlay is and what its proof shows: one page that needs nothing else.
 
@@ -46,11 +53,13 @@ def report(
     from toolkit.account import facts_document
 
     console, project = make_console(options), project_of(options)
+    chosen: Format = form or ENDINGS.get(output.suffix.lower() if output else "", "html")
+    if full and chosen != "markdown":
+        raise UsageError("--full is for Markdown only", hint="add --format markdown, or leave it out: a page is whole")
     folder = current.recipe_folder(project, recipe, other_target=_target(python_tag, platform))
     account = _gather(folder, recipe, project, is_own=python_tag is None)
-    chosen: Format = form or ENDINGS.get(output.suffix.lower() if output else "", "html")
     file = output or folder.path / NAMES[chosen]
-    _write(account, chosen, output, folder)
+    _write(account, chosen, output, folder, is_full=full)
     facts = {**facts_document(account), "report": str(file), "format": chosen, "bytes": file.stat().st_size}
     give(console, answers.Answer(text=f"report: {file}", document=facts))
 
@@ -69,17 +78,18 @@ def _gather(folder: RecipeFolder, recipe: str, project: Project, *, is_own: bool
     return gather_account(generation, project=project, recipe=recipe, notices=notices if stale else [])
 
 
-def _write(account: Account, form: Format, output: Path | None, folder: RecipeFolder) -> None:
+def _write(account: Account, form: Format, output: Path | None, folder: RecipeFolder, *, is_full: bool) -> None:
     """Write the report where it was asked for, or beside the proof and linked from the recipe's folder."""
     from toolkit import prove
     from toolkit.files import write_atomic
-    from toolkit.page import render_html, render_markdown
+    from toolkit.page import render_brief, render_html, render_markdown
 
     place = _require_replaceable(output) if output else account.overlay.root / NAMES[form]
     if form == "junit":
         prove.write_junit(account.proof, place)
     else:
-        write_atomic(place, render_html(account) if form == "html" else render_markdown(account))
+        render = render_html if form == "html" else render_markdown if is_full else render_brief
+        write_atomic(place, render(account))
     if output is None:
         folder.link_to_current(NAMES[form])
 

@@ -64,6 +64,23 @@ def test_without_a_place_it_lies_beside_the_proof_with_a_name_that_lasts(
     assert (place.generation / name).is_file()
 
 
+def test_markdown_is_short_unless_the_whole_is_asked_for(place: Place) -> None:
+    assert run("-o", "a.md") == 0
+    short = Path("a.md").read_text(encoding="utf-8")
+    assert run("-o", "a.md", "--full") == 0
+    whole = Path("a.md").read_text(encoding="utf-8")
+
+    assert "diff --git" not in short
+    assert "diff --git" in whole
+
+
+def test_a_page_is_whole_anyway(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-o", "a.html", "--full") == 2
+    assert capsys.readouterr().err == (
+        "error: --full is for Markdown only\nhint: add --format markdown, or leave it out: a page is whole\n"
+    )
+
+
 def test_a_report_that_is_there_is_replaced(place: Place) -> None:
     Path("a.html").write_text("old")
     assert run("-o", "a.html") == 0

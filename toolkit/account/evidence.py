@@ -38,6 +38,7 @@ class _Number(msgspec.Struct, frozen=True, kw_only=True):
     cosine: float | None
     ulps: dict[str, int]
     within: bool
+    written: bool = True
 
 
 class _Kernel(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.page.brief import render_brief
 from toolkit.page.document import render_html
 from toolkit.page.markdown import render_markdown
 from toolkit.page.values import (
@@ -26,6 +27,7 @@ __all__ = [
     "NumberRow",
     "PatchAccount",
     "Program",
+    "render_brief",
     "render_html",
     "render_markdown",
 ]

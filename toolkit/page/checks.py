@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from toolkit.model import CheckResult
 from toolkit.page.html import block, code, details, section, table, tag, text
 from toolkit.page.values import SIDES, Account, CheckAccount
-from toolkit.page.words import result_words, seconds, tone_of
+from toolkit.page.words import first_clause, result_words, seconds, short_paths, tone_of
 
 SHOWN_ELSEWHERE = ("numbers", "programs")
 VALUE_LIMIT = 4_000
@@ -28,7 +28,8 @@ def _body(account: Account) -> Iterator[str]:
     heads = ("check", "base", "overlay", "seconds")
     rows = [
         (
-            f'<a href="#check-{text(check.name)}">{text(check.name)}</a><small>{text(check.summary)}</small>',
+            f'<a href="#check-{text(check.name)}">{text(check.name)}</a><small>{text(check.summary)}</small>'
+            f"{_red(check)}",
             *(_cell(check.results.get(side)) for side in SIDES),
             f"{check.seconds:.1f}",
         )
@@ -43,6 +44,15 @@ def _body(account: Account) -> Iterator[str]:
 def _cell(result: CheckResult | None) -> str:
     tone = "none" if result is None else tone_of(result)
     return tag("span", text(result_words(result)), class_=tone)
+
+
+def _red(check: CheckAccount) -> str:
+    """Say the first thing that failed, on the base as it must or otherwise."""
+    return "".join(
+        f'<small class="red">{side}: {text(first_clause(result.detail))}</small>'
+        for side, result in check.results.items()
+        if result.status in ("fail", "error") and result.detail
+    )
 
 
 def _account(check: CheckAccount) -> str:
@@ -61,9 +71,9 @@ def _inside(check: CheckAccount) -> Iterator[str]:
         wanted = f", wanted {result.wanted}" if result.required else ", not required"
         yield f"<h4>{side}: {text(result.status)}{text(wanted)} ({seconds(result.seconds)})</h4>"
         yield (
-            tag("p", text(result.detail), class_="detail")
+            tag("p", text(short_paths(result.detail)), class_="detail")
             if len(result.detail) < 600
-            else block(result.detail, class_="wrap")
+            else block(short_paths(result.detail), class_="wrap")
         )
         if evidence := "\n".join(_evidence(result.evidence)):
             yield details(f"evidence on the {side}", evidence)
@@ -83,6 +93,7 @@ def _evidence(evidence: Mapping[str, object]) -> Iterator[str]:
             yield '<p class="soft">More is in proof.json.</p>'
             return
         whole = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
+        whole = short_paths(whole)
         shown = whole[: min(VALUE_LIMIT, room)]
         room -= len(shown)
         note = f"\n… {len(whole) - len(shown)} characters more in proof.json" if len(shown) < len(whole) else ""

@@ -18,6 +18,9 @@ from toolkit.page.values import Account
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """What a browser is told: nothing is fetched and no script runs, whatever stands in the text."""
 
+LIMIT, MARGIN = 1_500_000, 40_000
+"""Bytes of the page, and those of its frame, its style and what stands in place of numbers without room."""
+
 PLACES = (
     ("built-from", "built from"),
     ("checks", "checks"),
@@ -31,19 +34,24 @@ PLACES = (
 
 def render_html(account: Account) -> str:
     """Write the page; nothing in it depends on when or where it is written."""
+    rest = {
+        "before": [render_summary(account), render_origins(account), render_checks(account)],
+        "after": [
+            render_kernels(account),
+            render_graphs(account),
+            render_timings(account),
+            render_repeating(account),
+        ],
+    }
+    taken = sum(len(part.encode()) for parts in rest.values() for part in parts)
     links = "".join(f'<li><a href="#{anchor}">{name}</a></li>' for anchor, name in PLACES)
     parts = [
         head_of(account),
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>',
         "<main>",
-        render_summary(account),
-        render_origins(account),
-        render_checks(account),
-        render_numbers(account),
-        render_kernels(account),
-        render_graphs(account),
-        render_timings(account),
-        render_repeating(account),
+        *rest["before"],
+        render_numbers(account, max(LIMIT - MARGIN - taken, 0)),
+        *rest["after"],
         "</main>",
         f"<footer><p>Written by toolkit {text(__version__)} from the overlay's proof, manifest and logs.</p></footer>",
     ]

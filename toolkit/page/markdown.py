@@ -1,4 +1,4 @@
-"""The same report as Markdown: for a pull request or a terminal, without plots."""
+"""The whole report as Markdown: for a terminal or a file beside others, without plots."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 
+from toolkit.page.agreement import beyond_words
 from toolkit.page.compare import are_equal, code_lines, stage_lines
 from toolkit.page.graphs import NONE_KEPT
 from toolkit.page.html import text, visible
 from toolkit.page.kernels import NONE_RECORDED as NO_KERNELS
 from toolkit.page.kernels import by_graph
 from toolkit.page.numbers import NONE_RECORDED as NO_NUMBERS
+from toolkit.page.summary import tiles_of
 from toolkit.page.values import SIDES, Account, ComponentAccount, GraphEvidence, NumberRow, PatchAccount
-from toolkit.page.words import NONE, figure, program_words, required_words, result_words, shape_words, verdict_words
+from toolkit.page.words import NONE, figure, program_words, result_words, shape_words, short_paths, verdict_words
 from toolkit.prove import LIMITS
 from toolkit.report import HOST_NOTE
 
@@ -27,22 +29,29 @@ def render_markdown(account: Account) -> str:
     return "\n\n".join(part for part in _parts(account) if part) + "\n"
 
 
-def _parts(account: Account) -> Iterator[str]:
+def head_parts(account: Account) -> Iterator[str]:
+    """Yield the verdict, what must be known before it is believed, and the figures."""
     yield f"# {plain(account.recipe)}: {verdict_words(account)}"
     yield plain(account.description)
     yield from (f"> **Note.** {plain(notice)}" for notice in account.notices)
-    yield f"{required_words(account)} required results are as they must be (runtime: {account.proof.runtime})."
+    yield "\n".join(f"- **{plain(value)}** {plain(name)}" for value, name in tiles_of(account))
+    wrong = [result for result in account.proof.results if result.required and not result.ok]
+    yield "\n".join(f"- **{plain(one.name)}** on the {one.side}: {one.status}, wanted {one.wanted}" for one in wrong)
     if account.proof.runtime == "host":
-        yield f"{plain(HOST_NOTE)}. {plain(LIMITS['host'])}"
+        yield f"{plain(HOST_NOTE[:1].upper() + HOST_NOTE[1:])}. {plain(LIMITS['host'])}"
+
+
+def _parts(account: Account) -> Iterator[str]:
+    yield from head_parts(account)
     yield "## Built from"
     for part in account.components:
         yield from _component(part)
     yield "## Checks"
-    yield _table(
+    yield pipe_table(
         ("check", "base", "overlay", "seconds", "again"),
         (
             (plain(check.name), *(plain(result_words(check.results.get(side))) for side in SIDES),
-             f"{check.seconds:.1f}", _code(check.command))
+             f"{check.seconds:.1f}", inline_code(check.command))
             for check in account.checks
         ),
     )  # fmt: skip
@@ -59,9 +68,9 @@ def _parts(account: Account) -> Iterator[str]:
 
 def _component(part: ComponentAccount) -> Iterator[str]:
     yield f"### {plain(part.name)}"
-    lines = [f"base: {plain(part.kind)} {plain(part.base_version)}, {_code(part.digest)}"]
-    lines += [f"from: {_code(place)}" for place in part.places]
-    lines += [f"becomes: {plain(part.version)}, {_code(part.wheel)}, sha256 {_code(part.wheel_sha256)}"]
+    lines = [f"base: {plain(part.kind)} {plain(part.base_version)}, {inline_code(part.digest)}"]
+    lines += [f"from: {inline_code(place)}" for place in part.places]
+    lines += [f"becomes: {plain(part.version)}, {inline_code(part.wheel)}, sha256 {inline_code(part.wheel_sha256)}"]
     yield "\n".join(f"- {line}" for line in lines)
     for patch in part.patches:
         yield from _patch(patch)
@@ -72,7 +81,7 @@ def _patch(patch: PatchAccount) -> Iterator[str]:
     yield plain(patch.remark)
     yield fenced(patch.reason, "text") if patch.reason else ""
     lines = [("upstream", plain(patch.upstream_status)), ("witness", plain(patch.witness))]
-    yield "\n".join(f"- {name}: {value}" for name, value in (*lines, ("sha256", _code(patch.sha256))) if value)
+    yield "\n".join(f"- {name}: {value}" for name, value in (*lines, ("sha256", inline_code(patch.sha256))) if value)
     if patch.diff:
         yield _folded("diff", fenced(patch.diff, "diff"))
 
@@ -80,16 +89,16 @@ def _patch(patch: PatchAccount) -> Iterator[str]:
 def _reasons(account: Account) -> Iterator[str]:
     for result in account.proof.results:
         if result.required and (not result.ok or result.wanted == "fail"):
-            yield f"- **{plain(result.name)}** on the {result.side}: {plain(result.detail)}"
+            yield f"- **{plain(result.name)}** on the {result.side}: {plain(short_paths(result.detail))}"
 
 
 def _numbers(rows: Sequence[NumberRow]) -> str:
-    return _table(
+    return pipe_table(
         ("check", "graph", "value", "side", "mode", "against", "largest error", "relative L2", "cosine", "gate"),
         (
             (plain(row.check), plain(row.graph), f"{plain(row.value)} {plain(shape_words(row))}", row.side,
              plain(row.mode), plain(row.reference), figure(row.maximum_absolute_error), figure(row.relative_l2),
-             "not finite" if row.cosine is None else f"{row.cosine:.9g}", "✓ within" if row.within else "✗ beyond")
+             "not finite" if row.cosine is None else f"{row.cosine:.9g}", beyond_words(row))
             for row in rows
         ),
     )  # fmt: skip
@@ -98,7 +107,7 @@ def _numbers(rows: Sequence[NumberRow]) -> str:
 def _kernels(account: Account) -> str:
     if not account.programs:
         return NO_KERNELS
-    return _table(
+    return pipe_table(
         ("check", "graph", *SIDES),
         (
             (plain(check), plain(graph), *(plain(program_words(sides[s])) if s in sides else NONE for s in SIDES))
@@ -114,7 +123,7 @@ def _graphs(graphs: Iterable[GraphEvidence]) -> Iterator[str]:
             if not files:
                 continue
             lines = {side: split(file.text) for side, file in files.items()}
-            names = ", ".join(_code(file.path) for file in files.values())
+            names = ", ".join(inline_code(file.path) for file in files.values())
             title = f"{graph.check}, {graph.graph or 'its graph'}: {what}"
             if len(lines) < len(SIDES):
                 yield f"- {plain(title)}, on one side only: {names}"
@@ -146,7 +155,8 @@ def fenced(value: str, language: str) -> str:
     return f"{fence}{language}\n{shown.rstrip(chr(10))}\n{fence}"
 
 
-def _code(value: object) -> str:
+def inline_code(value: object) -> str:
+    """Return text as code within a line, which ends no table's cell."""
     shown = " ".join(visible(value).split()).replace("|", r"\|")
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
     return f"{ticks} {shown} {ticks}" if len(ticks) > 1 else f"`{shown}`"
@@ -156,6 +166,7 @@ def _folded(title: str, body: str) -> str:
     return f"<details><summary>{text(title)}</summary>\n\n{body}\n\n</details>"
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def pipe_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells that are Markdown."""
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from toolkit.model import Side
+from toolkit.page.agreement import beyond_words, by_side, is_computed
 from toolkit.page.html import details, section, table, tag, text
 from toolkit.page.plots import (
     MODES,
@@ -18,25 +19,41 @@ from toolkit.page.plots import (
     shape_definitions,
 )
 from toolkit.page.values import SIDES, Account, NumberRow, grouped
-from toolkit.page.words import count, figure, shape_words, within_words
+from toolkit.page.words import count, figure, shape_words
+
+Graph = tuple[str, list[NumberRow]]
 
 NONE_RECORDED = "No check of this proof has recorded numbers."
 EQUAL, LAST_BUCKET = "0", "nonfinite"
 BUDGET = 350_000
-"""Characters of HTML that the values of all graphs may take, beside the plots."""
+"""Bytes of HTML that the numbers may take where the page has no more room."""
 
 GAP = "…"
+TALL = 6
+"""From how many rows on a plot has its axis above it too."""
+
+WORDS = (
+    ("recorded", "with values parked where the real runtime's launches put them"),
+    ("separate", "with everything in memory of its own"),
+    ("worst case", "with every value parked where it does the most harm"),
+    ("device", "run on an NPU"),
+    ("eager", "eager itself against FP64, for comparison: nothing of the overlay's"),
+)
+GATE_WORDS = "A gate is the error that is allowed for the value's type."
 PLOT_NOTE = """\
 The plots are logarithmic, with 0 and what is not finite (∞) set apart. Beneath each name stands how many of its values
-are within their gates."""
+agree with the reference in every mode; an input that a graph only reads is none of its values."""
 
 
-def render_numbers(account: Account) -> str:
-    """Write the error plots, and behind each graph its table and histograms."""
-    return section("numbers", "Numbers", _body(account))
+def render_numbers(account: Account, room: int = BUDGET) -> str:
+    """Write the error plots, and behind each graph its table and histograms, as many of these as there is room for.
+
+    What tells nothing new is folded away: graphs whose values are within their gates and alike on both sides.
+    """
+    return section("numbers", "Numbers", _body(account, room))
 
 
-def _body(account: Account) -> Iterator[str]:
+def _body(account: Account, room: int) -> Iterator[str]:
     if not account.numbers:
         yield f"<p>{NONE_RECORDED}</p>"
         return
@@ -46,19 +63,60 @@ def _body(account: Account) -> Iterator[str]:
             "its own type and rounding: the values of an NPU are not shown.</p>"
         )
     yield tag("p", PLOT_NOTE, class_="soft")
+    yield _meanings(account.numbers)
     yield shape_definitions()
-    room = BUDGET
-    for check, rows in grouped(account.numbers, lambda row: row.check):
+    checks = [(check, *_divided(rows)) for check, rows in grouped(account.numbers, lambda row: row.check)]
+    for check, telling, rest in sorted(checks, key=lambda one: not one[1]):
         yield f"<h3>{text(check)}</h3>"
-        yield from _plots(rows)
-        for graph, own in grouped(rows, lambda row: row.graph):
-            written = _graph(graph, own)
-            room -= len(written)
-            yield written if room > 0 else _named_only(graph, own)
+        for written in [*_graphs(telling, room), *([_folded(rest, room)] if rest else [])]:
+            room -= len(written.encode())
+            yield written
+
+
+def _divided(rows: Sequence[NumberRow]) -> tuple[list[Graph], list[Graph]]:
+    """Return the graphs that tell something, and the rest."""
+    graphs = grouped(rows, lambda row: row.graph)
+    return [one for one in graphs if is_telling(one[1])], [one for one in graphs if not is_telling(one[1])]
+
+
+def is_telling(rows: Sequence[NumberRow]) -> bool:
+    """Whether anything of a graph is beyond its gate, or its sides have other errors where both were measured."""
+    computed = [row for row in rows if is_computed(row)]
+    base, overlay = ({_key(row): row.maximum_absolute_error for row in computed if row.side == side} for side in SIDES)
+    return not all(row.within for row in computed) or any(base[key] != overlay[key] for key in base.keys() & overlay)
+
+
+def _key(row: NumberRow) -> tuple[str, str, str]:
+    return row.mode, row.value, row.reference
+
+
+def _meanings(rows: Sequence[NumberRow]) -> str:
+    there = {row.mode for row in rows}
+    modes = "; ".join(f"<b>{text(mode)}</b>: {text(words)}" for mode, words in WORDS if mode in there)
+    return f'<p class="soft">Modes: {modes}. {GATE_WORDS}</p>'
+
+
+def _graphs(graphs: Sequence[Graph], room: int) -> Iterator[str]:
+    """Write the plots of some graphs, then each graph's own numbers, named only where there is no room left."""
+    for plot in _plots([row for _, rows in graphs for row in rows]):
+        room -= len(plot.encode())
+        yield plot
+    for graph, rows in graphs:
+        written = _graph(graph, rows)
+        room -= len(written.encode())
+        yield written if room > 0 else _named_only(graph, rows)
+
+
+def _folded(graphs: Sequence[Graph], room: int) -> str:
+    rows = [row for _, own in graphs for row in own]
+    alike = ", and base and overlay have the same errors" if len({row.side for row in rows}) == len(SIDES) else ""
+    title = f"<b>{count(len(graphs), 'graph')}</b> with nothing beyond its gate{alike}"
+    title += f" <small>{_verdicts(rows, in_full=True)}</small>"
+    return details(title, "\n".join(_graphs(graphs, room)), class_="rest")
 
 
 def _named_only(graph: str, rows: Sequence[NumberRow]) -> str:
-    return f"<p><b>{text(graph)}</b>: {count(len(rows), 'value')} more, left out here; see proof.json</p>"
+    return f"<p><b>{text(graph)}</b>: {count(len(rows), 'row')} more, left out here; see proof.json</p>"
 
 
 def _plots(rows: Sequence[NumberRow]) -> Iterator[str]:
@@ -72,25 +130,26 @@ def _plots(rows: Sequence[NumberRow]) -> Iterator[str]:
 
 def _figure(caption: str, strips: Sequence[tuple[str, list[Point], Sequence[NumberRow]]], axis: Axis) -> str:
     lines = [
-        f'<div class="row"><div class="name">{text(name)}<small>{_verdicts(rows, in_full=False)}</small></div>'
+        f'<div class="row"><div class="name">{text(name)}<small>{_verdicts(rows)}</small></div>'
         f"{error_strip(points, axis)}</div>"
         for name, points, rows in strips
     ]
     points = [point for _, own, _ in strips for point in own]
+    scale = f'<div class="row"><div class="name"></div>{error_axis(axis)}</div>'
+    above = scale if len(lines) >= TALL else ""
     return (
-        f'<figure class="plot"><figcaption>{text(caption)}</figcaption>{legend(points)}{"".join(lines)}'
-        f'<div class="row"><div class="name"></div>{error_axis(axis)}</div></figure>'
+        f'<figure class="plot"><figcaption>{text(caption)}</figcaption>{legend(points)}{above}{"".join(lines)}'
+        f"{scale}</figure>"
     )
 
 
-def _verdicts(rows: Sequence[NumberRow], *, in_full: bool = True) -> str:
-    """Say for each side how many values are within their gates."""
+def _verdicts(rows: Sequence[NumberRow], *, in_full: bool = False) -> str:
+    """Say for each side how many values agree with the reference."""
     told = []
-    for side in SIDES:
-        if own := [row for row in rows if row.side == side]:
-            tone = "good" if all(row.within for row in own) else "bad"
-            words = within_words(own) if in_full else within_words(own).partition(" within")[0]
-            told.append(tag("span", text(f"{side}: {words}"), class_=tone))
+    for side, agreement in by_side(rows).items():
+        verb = "agrees" if agreement.total == 1 else "agree"
+        words = f"{side}: {agreement}" + (f" {verb} with {agreement.reference}" if in_full else "")
+        told.append(tag("span", text(words), class_="good" if agreement.is_whole else "bad"))
     return " ".join(told)
 
 
@@ -105,14 +164,14 @@ def _graph(graph: str, rows: Sequence[NumberRow]) -> str:
     inside.append(table(f"{graph}: every value", HEADS, [_table_row(row) for row in rows], class_="figures"))
     for (mode, reference), own in grouped(rows, lambda row: (row.mode, row.reference)):
         inside.append(_histogram(graph, mode, reference, own))
-    return details(f"<b>{text(graph)}</b> <small>{_verdicts(rows)}</small>", "\n".join(inside))
+    return details(f"<b>{text(graph)}</b> <small>{_verdicts(rows, in_full=True)}</small>", "\n".join(inside))
 
 
 HEADS = ("value", "side", "mode", "against", "largest error", "relative L2", "cosine", "gate")
 
 
 def _table_row(row: NumberRow) -> tuple[str, ...]:
-    gate = tag("span", "✓ within", class_="good") if row.within else tag("span", "✗ beyond", class_="bad")
+    gate = tag("span", beyond_words(row), class_="good" if row.within else "bad")
     return (
         f"{text(row.value)}<small>{text(shape_words(row))}</small>",
         text(row.side),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from toolkit.page.html import block, code, details, facts, section, tag, text
 from toolkit.page.values import Account, ComponentAccount, PatchAccount
-from toolkit.page.words import count, result_words, tone_of
+from toolkit.page.words import count, result_words, tone_of, without_it
 
 DIFF_LIMIT = 60_000
 INDENT = "    "
@@ -57,7 +57,9 @@ def _patch(patch: PatchAccount, account: Account) -> str:
         for side, result in (check.results.items() if check else ())
     )
     left = "" if patch.is_in else " <em>(left out: the base has it)</em>"
-    summary = f"<b>{text(patch.name)}</b>{left}" + (f'<span class="verdicts">{said}</span>' if said else "")
+    told = without_it(patch, account)
+    why = tag("span", text(told), class_="why") if told else ""
+    summary = f"<b>{text(patch.name)}</b>{left}{why}" + (f'<span class="verdicts">{said}</span>' if said else "")
     return details(summary, "\n".join(_inside(patch, has_check=check is not None)), class_="patch")
 
 

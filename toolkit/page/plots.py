@@ -88,9 +88,14 @@ def legend(points: Iterable[Point]) -> str:
     given = list(points)
     modes = _ordered_modes(given)
     there = {point.side for point in given}
-    sides = [(_legend_mark(_shape_id("recorded", side), side), side) for side in SIDES if side in there]
-    entries = [*sides, *((_legend_mark(_shape_id(mode), "mode"), mode) for mode in modes)]
-    return '<p class="legend">' + " ".join(f"<span>{mark} {text(name)}</span>" for mark, name in entries) + "</p>"
+    pairs = {(point.side, point.mode) for point in given}
+    sides = [side for side in SIDES if side in there]
+    colours = [_legend_entry([(modes[0], side)], side) for side in sides] if modes else []
+    shapes = [_legend_entry([(mode, side) for side in sides if (side, mode) in pairs], mode) for mode in modes]
+    return (
+        f'<p class="legend"><span>colour is the side:</span> {" ".join(colours)} '
+        f"<span>shape is the mode:</span> {' '.join(shapes)}</p>"
+    )
 
 
 def error_strip(points: Sequence[Point], axis: Axis) -> str:
@@ -155,8 +160,11 @@ def _shape_id(mode: str, side: Side = "overlay") -> str:
     return f"{name}-base" if side == "base" else name
 
 
-def _legend_mark(shape: str, kind: str) -> str:
-    return (
-        f'<svg class="key" width="16" height="16" aria-hidden="true"><use href="#{shape}" class="{kind}" x="8" y="8"/>'
-        "</svg>"
+def _legend_entry(marks: Sequence[tuple[str, Side]], name: str) -> str:
+    """Return a name behind the very shapes that the plot has for it."""
+    drawn = "".join(
+        f'<svg class="key" width="16" height="16" aria-hidden="true"><use href="#{_shape_id(mode, side)}" '
+        f'class="{side}" x="8" y="8"/></svg>'
+        for mode, side in marks
     )
+    return f"<span>{drawn} {text(name)}</span>"

@@ -70,7 +70,8 @@ summary:focus-visible, a:focus-visible, [tabindex]:focus-visible { outline: 2px 
   outline-offset: 2px; }
 summary small { padding-left: 1.1rem; } summary small span { margin-right: .75rem; }
 .verdicts { font-size: .875rem; } .verdicts span { margin-right: .75rem; white-space: nowrap; }
-.patch .verdicts { display: block; padding-left: 1.1rem; }
+.patch .verdicts, .patch .why { display: block; padding-left: 1.1rem; }
+.why { font-size: .875rem; max-width: 60rem; } .checks small.red { margin-top: .2rem; }
 .reason { max-width: 46rem; margin: .25rem 0 .75rem; } .reason p:first-child { font-weight: 600; }
 .laid-out { white-space: pre-wrap; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; margin: .4rem 0;
@@ -103,7 +104,6 @@ svg line { stroke: var(--line); }
 svg text { font-size: 11px; fill: var(--soft); text-anchor: middle; }
 use.base { fill: var(--page); stroke: var(--base); stroke-width: 1.25; }
 use.overlay { fill: var(--overlay); stroke: var(--overlay); stroke-width: 1; }
-use.mode { fill: none; stroke: var(--soft); stroke-width: 1.5; }
 .bars rect.base { fill: var(--page); stroke: var(--base); stroke-width: 1.25; }
 .bars rect.overlay { fill: var(--overlay); stroke: var(--overlay); stroke-width: 1.25; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .8125rem; }

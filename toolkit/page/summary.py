@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from toolkit.page.agreement import told_of_overlay
 from toolkit.page.html import code, section, tag, text
 from toolkit.page.values import Account
-from toolkit.page.words import count, required_words, seconds, verdict_words, within_words
+from toolkit.page.words import count, first_clause, required_words, seconds, verdict_words
 from toolkit.prove import LIMITS
 from toolkit.report import HOST_NOTE
 
@@ -29,7 +30,7 @@ def head_of(account: Account) -> str:
 
 def _body(account: Account) -> Iterator[str]:
     yield from (tag("p", f"<strong>Note.</strong> {text(notice)}", class_="notice") for notice in account.notices)
-    tiles = "".join(f"<li><b>{text(value)}</b> {text(name)}</li>" for value, name in _tiles(account))
+    tiles = "".join(f"<li><b>{text(value)}</b> {text(name)}</li>" for value, name in tiles_of(account))
     yield f'<ul class="tiles">{tiles}</ul>'
     yield from _wrong(account)
     yield tag("p", text(_sentence(HOST_NOTE if account.proof.runtime == "host" else DEVICE_NOTE)), class_="claim")
@@ -38,15 +39,16 @@ def _body(account: Account) -> Iterator[str]:
     yield tag("p", _stamp(account), class_="soft")
 
 
-def _tiles(account: Account) -> Iterator[tuple[str, str]]:
+def tiles_of(account: Account) -> Iterator[tuple[str, str]]:
+    """Yield the figures that stand for the rest, each with its words; the same in every form of the report."""
     yield required_words(account), "required results are as they must be"
     patches = [patch for part in account.components for patch in part.patches if patch.is_in]
     yield str(len(patches)), "patch is in it" if len(patches) == 1 else "patches are in it"
     if witnesses := [check for check in account.checks if _is_turned(check.results)]:
-        yield str(len(witnesses)), "red on the base, green on the overlay"
-    judged = [row for row in account.numbers if row.side == "overlay"]
-    if judged:
-        yield within_words(judged).partition(" within")[0], "values of the overlay within their gates"
+        words = "check fails on the base and passes" if len(witnesses) == 1 else "checks fail on the base and pass"
+        yield str(len(witnesses)), f"{words} with the patches"
+    if told := told_of_overlay(account.numbers, account.proof.runtime):
+        yield told
     if account.graphs:
         yield str(len(account.graphs)), "graphs with their generated code"
     yield seconds(sum(check.seconds for check in account.checks)), "of checks"
@@ -63,7 +65,7 @@ def _wrong(account: Account) -> Iterator[str]:
         return
     told = "".join(
         f'<li><a href="#check-{text(one.name)}">{text(one.name)}</a> on the {one.side}: {text(one.status)}, wanted '
-        f"{text(one.wanted)}. {text(one.detail.partition(chr(10))[0])}</li>"
+        f"{text(one.wanted)}. {text(first_clause(one.detail))}</li>"
         for one in wrong
     )
     title = f"<p><strong>{count(len(wrong), 'result')} not as required</strong></p>"

@@ -72,7 +72,10 @@ class CheckAccount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NumberRow:
-    """One value of a graph against its reference; an error that is None was not finite."""
+    """One value of a graph against its reference; an error that is None was not finite.
+
+    `written` is False for an input that the graph only reads: it must stay, but nobody computed it.
+    """
 
     check: str
     side: Side
@@ -87,6 +90,7 @@ class NumberRow:
     cosine: float | None
     ulps: Mapping[str, int]
     within: bool
+    written: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

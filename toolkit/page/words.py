@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
 from toolkit.model import CheckResult
-from toolkit.page.values import Account, Kernel, NumberRow, Program
+from toolkit.page.values import Account, Kernel, NumberRow, PatchAccount, Program
 from toolkit.report import UNICODE_MARKS, describe_result
 
 NONE = "\N{EN DASH}"
 """What stands where a side has nothing."""
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+
+FALLBACK = "fallback"
+"""The type of what stands among a graph's kernels and is none: it runs operator by operator."""
+
+SITE = re.compile(r"(?<![\w./+~-])[\w./+~-]{1,400}?/site(?:-packages)?/(?=\w)")
+"""The head of a path of an installed file, as far as it is there: an error's text may have cut it."""
+
+MOST_OF_A_CLAUSE = 280
 
 Tone = Literal["good", "bad", "none"]
 
@@ -65,8 +74,10 @@ def seconds(value: float) -> str:
 def kernel_words(kernels: Sequence[Kernel]) -> str:
     """Say how many kernels there are and of which types."""
     types = Counter(kernel.type for kernel in kernels)
+    fallbacks = types.pop(FALLBACK, 0)
     named = ", ".join(f"{number} {TIMES} {name}" if number > 1 else name for name, number in types.items())
-    return count(len(kernels), "kernel") + (f" ({named})" if named else "")
+    told = [count(types.total(), "kernel") + (f" ({named})" if named else "")] if types or not fallbacks else []
+    return " and ".join([*told, *([f"{count(fallbacks, 'fallback')} to FX"] if fallbacks else [])])
 
 
 def program_words(program: Program) -> str:
@@ -77,11 +88,22 @@ def program_words(program: Program) -> str:
     return f"{kernel_words(program.kernels)}{told}{lost}"
 
 
-def within_words(rows: Sequence[NumberRow]) -> str:
-    """Say how many values lie within their gates."""
-    good = sum(row.within for row in rows)
-    mark = UNICODE_MARKS.good if good == len(rows) else UNICODE_MARKS.bad
-    return f"{mark} {good} of {len(rows)} within {'its gate' if len(rows) == 1 else 'their gates'}"
+def without_it(patch: PatchAccount, account: Account) -> str:
+    """Say what goes wrong without a patch: what its witness found on the base, or what the patch is called."""
+    check = account.check(patch.witness)
+    red = check.results.get("base") if check else None
+    return f"Without it: {first_clause(red.detail)}" if red and red.wanted == "fail" and red.ok else patch.subject
+
+
+def first_clause(detail: str) -> str:
+    """Return the first of the things that a detail tells, on one line that is not too long."""
+    clause = short_paths(" ".join(detail.strip().partition("\n")[0].partition("; ")[0].split()))
+    return clause if len(clause) <= MOST_OF_A_CLAUSE else f"{clause[: MOST_OF_A_CLAUSE - 1]}…"
+
+
+def short_paths(told: str) -> str:
+    """Return text in which files of installed packages are named from the package on."""
+    return SITE.sub("", told)
 
 
 def shape_words(row: NumberRow) -> str:

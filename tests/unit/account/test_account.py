@@ -185,6 +185,13 @@ def test_numbers_that_cannot_be_read_are_counted(tmp_path: Path, rows: object, l
     assert account.notices == ((told,) if remark else ())
 
 
+def test_an_input_that_is_only_read_is_told_apart(tmp_path: Path) -> None:
+    rows = [number("g", "x", 0.5), number("g", "y", 0.0, written=False)]
+    place = make_place(tmp_path, Wanted(results=[result("a", evidence={"numbers": rows})]))
+
+    assert [row.written for row in gather(place).numbers] == [True, False]
+
+
 def test_programs_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     programs = [program("g", "spec"), {"graph": "g", "kernels": "two"}]
     account = gather(make_place(tmp_path, Wanted(results=[result("a", evidence={"programs": programs})])))

@@ -13,6 +13,7 @@ import pytest
 from tests.report_sample import HOSTILE, result
 from toolkit.model import CheckResult
 from toolkit.page import Account, CheckAccount, GraphEvidence, KeptFile, render_html
+from toolkit.page.numbers import BUDGET
 
 VOID = {"meta", "link", "br", "circle", "rect", "path", "line"}
 ALLOWED = {
@@ -127,7 +128,7 @@ def test_equal_accounts_give_equal_pages(account: Account) -> None:
 
 
 def test_a_page_of_very_much_stays_under_one_and_a_half_megabytes(account: Account) -> None:
-    rows = [replace(row, graph=f"graph {place}") for place in range(30) for row in account.numbers]
+    rows = [replace(row, graph=f"graph {place}") for place in range(100) for row in account.numbers]
     long = "\n".join(f"    x{line} = k.load([4, 4], dvm.float32)" for line in range(400))
     file = KeptFile(path="logs/a.py", text=f"@dvm.kernel()\n{long}")
     graphs = [
@@ -144,8 +145,16 @@ def test_a_page_of_very_much_stays_under_one_and_a_half_megabytes(account: Accou
     page = render_html(replace(account, numbers=tuple(rows), graphs=tuple(graphs), checks=(*account.checks, *checks)))
 
     assert 1_000_000 < len(page.encode()) < 1_500_000
-    assert "values more, left out here; see proof.json" in page
+    assert "rows more, left out here; see proof.json" in page
     assert "left out, as this page would become too long" in page
+
+
+def test_numbers_are_left_out_only_where_the_page_would_become_too_long(account: Account) -> None:
+    rows = [replace(row, graph=f"graph {place}") for place in range(12) for row in account.numbers]
+    page = render_html(replace(account, numbers=tuple(rows)))
+
+    assert BUDGET < len(page.encode()) < 1_500_000
+    assert "left out here" not in page
 
 
 def red(account: Account, *results: CheckResult) -> Account:

@@ -11,7 +11,7 @@ from tests.report_sample import BASE_DIGEST, result
 from toolkit.page import Account, CheckAccount, GraphEvidence, KeptFile, Kernel, NumberRow, Program, graphs
 from toolkit.page.checks import EVIDENCE_LIMIT, render_checks
 from toolkit.page.graphs import render_graphs
-from toolkit.page.kernels import render_kernels
+from toolkit.page.kernels import by_graph, render_kernels
 from toolkit.page.numbers import render_numbers, shown_buckets
 from toolkit.page.origins import DIFF_LIMIT, render_diff, render_origins
 from toolkit.page.repeating import render_repeating
@@ -50,7 +50,10 @@ def test_a_patch_has_reason_status_witness_and_diff(account: Account) -> None:
     html = render_origins(account)
 
     assert "<p>sample: keep the accumulator</p>\n<p>Without it `a &lt; b &amp;&amp; c` is lost: &lt;/pre&gt;" in html
-    assert "0001-keep-accumulator base: ✓ red, as it must be overlay: ✓ pass" in words(html)
+    assert (
+        "0001-keep-accumulator Without it: running_mean loses old base: ✓ red, as it must be overlay: ✓ pass"
+        in words(html)
+    )
     assert "upstream Pending [a sample] witness aliased" in words(html)
     assert '<span class="del">-    return &quot;&lt;b&gt;41&lt;/b&gt;&quot;</span>' in html
     assert '<span class="ins">+    return &quot;&lt;b&gt;42&lt;/b&gt;&quot;</span>' in html
@@ -96,7 +99,7 @@ def test_a_long_diff_is_cut_and_says_so() -> None:
 def test_the_table_has_both_sides_and_what_each_check_is_for(account: Account) -> None:
     seen = words(render_checks(account))
 
-    assert "aliased old is kept ✓ red, as it must be ✓ pass 2.5" in seen
+    assert "aliased old is kept base: running_mean loses old ✓ red, as it must be ✓ pass 2.5" in seen
     assert "origins \N{EN DASH} ✓ pass 1.2" in seen
 
 
@@ -132,9 +135,53 @@ def test_a_plot_says_its_points_and_its_verdict_in_words(account: Account) -> No
     html = render_numbers(account)
 
     assert 'aria-label="base, recorded: not finite; overlay, recorded: 1e-06; base, separate: 0;' in html
-    assert "running_mean base: ✗ 2 of 7 overlay: ✓ 4 of 4 " in words(html)
-    assert "running_mean base: ✗ 2 of 7 within their gates overlay: ✓ 8 of 8 within their gates" in words(html)
+    assert "running_mean base: ✗ 0 of 3 overlay: ✓ 2 of 2 " in words(html)
+    assert "running_mean base: ✗ 0 of 3 agree with eager overlay: ✓ 2 of 2 agree with eager" in words(html)
     assert "softmax &lt;b&gt;" in html
+
+
+def test_what_tells_nothing_new_is_folded_away(account: Account) -> None:
+    html = render_numbers(account)
+    shown, _, folded = html.partition('<details class="rest">')
+
+    assert re.findall(r"<summary><b>(.*?)</b> <small>", shown) == ["running_mean", "sinkhorn", "softmax &lt;b&gt;"]
+    assert "1 graph with nothing beyond its gate, and base and overlay have the same errors" in words(folded)
+
+
+def test_checks_that_tell_something_come_first(account: Account) -> None:
+    quiet, loud = row(check="quiet"), row(check="loud", within=False)
+    html = render_numbers(replace(account, numbers=(quiet, loud)))
+
+    assert re.findall("<h3>(.*?)</h3>", html) == ["loud", "quiet"]
+    assert "quiet 1 graph with nothing beyond its gate overlay: ✓ 1 of 1 agrees with eager" in words(html)
+
+
+def test_the_words_are_explained(account: Account) -> None:
+    seen = words(render_numbers(replace(account, numbers=(row(), row(mode="eager", reference="float64")))))
+
+    assert (
+        "Modes: recorded : with values parked where the real runtime&#x27;s launches put them; eager : eager itself "
+        "against FP64, for comparison: nothing of the overlay&#x27;s. A gate is the error that is allowed for the "
+        "value's type." in seen
+    )
+
+
+@pytest.mark.parametrize(("graphs", "axes"), [(5, 1), (6, 2)])
+def test_a_tall_plot_has_its_axis_above_it_too(account: Account, graphs: int, axes: int) -> None:
+    rows = tuple(row(graph=f"g{number}") for number in range(graphs))
+
+    assert render_numbers(replace(account, numbers=rows)).count('<svg class="axis"') == axes
+
+
+def test_the_legend_has_the_shapes_of_the_plot(account: Account) -> None:
+    own = (row(), row(side="base"), row(mode="separate"))
+    legend = re.findall('<p class="legend">(.*?)</p>', render_numbers(replace(account, numbers=own)))[0]
+
+    assert words(legend) == "colour is the side: base overlay shape is the mode: recorded separate"
+    assert re.findall('href="#(.*?)" class="(.*?)"', legend) == [
+        ("shape-recorded-base", "base"), ("shape-recorded", "overlay"),
+        ("shape-recorded-base", "base"), ("shape-recorded", "overlay"), ("shape-separate", "overlay"),
+    ]  # fmt: skip
 
 
 def test_every_value_has_a_row(account: Account) -> None:
@@ -186,8 +233,8 @@ def test_the_buckets_that_are_shown(counts: dict[str, int], shown: list[str]) ->
 def test_kernels_and_launches_are_counted_on_both_sides(account: Account) -> None:
     seen = words(render_kernels(account))
 
-    assert "running_mean 1 kernel (spec) ✗ loses old: launch 1 writes it 2 kernels (2 × vector) 1 1 0" in seen  # noqa: RUF001
-    assert "running_mean 1 kernel (spec) 2 kernels (2 × vector) 1 2 +1" in seen  # noqa: RUF001
+    assert "running_mean aliased 1 kernel (spec) ✗ loses old: launch 1 writes it 2 kernels (2 × vector) 1 1 0" in seen  # noqa: RUF001
+    assert "running_mean accumulator 1 kernel (spec) 2 kernels (2 × vector) 1 2 +1" in seen  # noqa: RUF001
 
 
 def test_a_graph_of_one_side_has_a_dash_on_the_other(account: Account) -> None:
@@ -197,14 +244,41 @@ def test_a_graph_of_one_side_has_a_dash_on_the_other(account: Account) -> None:
     dash = "\N{EN DASH}"
 
     seen = words(render_kernels(replace(account, programs=(*both, one))))
-    assert seen.endswith(f"f 1 kernel (mix) 1 kernel (mix) 1 1 0 g 1 kernel (mix) {dash} {dash} {dash} {dash}")
+    assert seen.endswith(f"f c 1 kernel (mix) 1 kernel (mix) 1 1 0 g c 1 kernel (mix) {dash} {dash} {dash} {dash}")
+
+
+def test_what_runs_without_a_kernel_is_counted_apart(account: Account) -> None:
+    types = ("spec", "vector", "fallback")
+    kernels = tuple(Kernel(name="", type=kind) for kind in types)
+    mixed = Program(check="c", side="overlay", graph="g", kernels=kernels, launches=())
+    alone = replace(mixed, graph="h", kernels=(kernels[2], kernels[2]))
+    seen = words(render_kernels(replace(account, programs=(mixed, alone))))
+
+    assert seen.endswith("g c 2 kernels (spec, vector) and 1 fallback to FX h c 2 fallbacks to FX")
+    assert "fallback (no kernel, run operator by operator by FX)" in seen
+
+
+def test_of_several_runs_the_one_with_launches_is_shown(account: Account) -> None:
+    kernels = (Kernel(name="k", type="spec"),)
+    recorded = Program(check="c", side="overlay", graph="g", kernels=kernels, launches=("1", "2"))
+    seen = words(render_kernels(replace(account, programs=(replace(recorded, launches=()), recorded))))
+
+    assert seen.endswith("g c 1 kernel (spec) 2")
+
+
+def test_checks_whose_graphs_lose_an_input_come_first(account: Account) -> None:
+    quiet = Program(check="a", side="overlay", graph="g", kernels=(), launches=())
+    compared = [replace(quiet, check="b", side=side) for side in SIDES]
+    losing = replace(quiet, check="z", side="base", lost={"old": "launch 1 writes it"})
+
+    assert [one[0] for one in by_graph((quiet, *compared, losing))] == ["z", "b", "a"]
 
 
 def test_columns_that_would_say_nothing_are_left_out(account: Account) -> None:
     one = Program(check="c", side="overlay", graph="g", kernels=(Kernel(name="k", type="mix"),), launches=())
     seen = words(render_kernels(replace(account, programs=(one,))))
 
-    assert seen.endswith("graph kernels, overlay g 1 kernel (mix)")
+    assert seen.endswith("graph kernels, overlay g c 1 kernel (mix)")
 
 
 def test_without_programs_the_section_says_so(account: Account) -> None:
@@ -304,8 +378,8 @@ def test_the_figures_at_the_top(account: Account) -> None:
 
     assert "5 of 5 required results are as they must be" in seen
     assert "1 patch is in it" in seen
-    assert "2 red on the base, green on the overlay" in seen
-    assert "✓ 32 of 32 values of the overlay within their gates" in seen
+    assert "2 checks fail on the base and pass with the patches" in seen
+    assert "✓ 8 of 8 values computed on the CPU from the overlay&#x27;s code agree with eager" in seen
 
 
 def test_notices_stand_first(account: Account) -> None:
