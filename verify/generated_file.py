@@ -16,6 +16,7 @@ run as TORCHINDUCTOR_CACHE_DIR: the graphs are not in it.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import importlib
 import sys
@@ -35,6 +36,8 @@ OTHER_BACKENDS = {
     "async_compile.cpp": "C++",
 }
 SEED = 0
+INTERRUPTED = 130
+"""The exit code of a process that is interrupted, as shells have it."""
 
 
 class GeneratedFileError(ValueError):
@@ -42,7 +45,7 @@ class GeneratedFileError(ValueError):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run each file and print what comes out of it; return 1 where one could not be run."""
+    """Run each file and print what comes out of it; return 1 where one could not be run, 130 after an interruption."""
     host.prepare("host")
     host.load_backend("dvm")
     status = 0
@@ -52,6 +55,9 @@ def main(arguments: Sequence[str]) -> int:
         except GeneratedFileError as fault:
             print(f"{path}: {fault}", file=sys.stderr)  # noqa: T201  # likewise
             status = 1
+        except KeyboardInterrupt as fault:
+            print(f"{path}: {_place_of(path, fault)}: interrupted", file=sys.stderr)  # noqa: T201  # likewise
+            return INTERRUPTED
     return status
 
 
@@ -59,10 +65,14 @@ def run_file(path: Path) -> str:
     """Run a file with its own arguments and return a line for each tensor that comes out: type, shape and hash."""
     torch = importlib.import_module("torch")
     module = load_generated(path)
+    if not hasattr(module, "get_args"):
+        raise GeneratedFileError("it defines no get_args(): load_generated(FILE).call takes arguments of your own")
     torch.manual_seed(SEED)
     with on_cpu.operators():
         given = module.get_args()
         results = module.call(list(given))
+    if not isinstance(results, (tuple, list)):
+        raise GeneratedFileError(f"call(args) returns {type(results).__name__}, expected a tuple of results")
     lines = [f"{len(module.kernels)} kernels ran"]
     for name, values in (("result", results), ("argument", given)):
         lines += [_tell(f"{name} {number}", one) for number, one in enumerate(values)]
@@ -83,8 +93,9 @@ def load_generated(path: str | Path, *, hazards: str = "separate") -> types.Modu
         _execute(tree, module.__dict__, path)
     if not callable(getattr(module, "call", None)):
         raise GeneratedFileError("it defines no call(args): cut short, or no code of Inductor's")
-    call = module.call
-    vars(module)["call"] = lambda args: _told(path, call, args)
+    for name in ("call", "get_args"):
+        if hasattr(module, name):
+            vars(module)[name] = functools.partial(_told, path, getattr(module, name))
     vars(module)["kernels"] = kernels
     return module
 
@@ -126,17 +137,30 @@ def _execute(tree: ast.Module, names: dict[str, Any], path: Path) -> None:
 
 
 def _told(path: Path, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call, and say of an error where in the file it came from."""
+    """Call, and say of an error where in the file it came from. An interruption by the user is none."""
     try:
         return call(*arguments)
+    except SystemExit as fault:
+        what = f"it ends the process, by SystemExit({'' if fault.code is None else repr(fault.code)})"
+        raise GeneratedFileError(f"{_place_of(path, fault)}: {what}") from fault
     except Exception as fault:  # whatever generated code raises is told in one way
-        frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if frame.filename == str(path)]
-        where = f"line {frames[-1].lineno} in {frames[-1].name}" if frames else "outside the file"
-        hint = _hint(fault, frames[-1]) if frames else ""
-        raise GeneratedFileError(f"{where}: {type(fault).__name__}: {fault}{hint}") from fault
+        told = f"{_place_of(path, fault)}: {type(fault).__name__}: {fault}"
+        raise GeneratedFileError(told + _hint(path, fault)) from fault
 
 
-def _hint(fault: Exception, frame: traceback.FrameSummary) -> str:
+def _place_of(path: Path, fault: BaseException) -> str:
+    frames = _frames_in(path, fault)
+    return f"line {frames[-1].lineno} in {frames[-1].name}" if frames else "outside the file"
+
+
+def _frames_in(path: Path, fault: BaseException) -> list[traceback.FrameSummary]:
+    return [frame for frame in traceback.extract_tb(fault.__traceback__) if frame.filename == str(path)]
+
+
+def _hint(path: Path, fault: Exception) -> str:
+    frame = next(reversed(_frames_in(path, fault)), None)
+    if frame is None:
+        return ""
     if isinstance(fault, ImportError) and "import_fx(" in (frame.line or ""):
         return "; the FX graph that it falls back to is not in TORCHINDUCTOR_CACHE_DIR"
     if isinstance(fault, (ImportError, AttributeError)) and frame.name == "<module>":

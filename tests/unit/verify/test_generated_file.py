@@ -97,3 +97,22 @@ def test_a_builder_that_raises_says_where(tmp_path: Path) -> None:
         "line 13 in dvm_fused_relu_0_build: UnknownOperationError: "
         "the builder has no operation 'is_finite' that is known here"
     )
+
+
+@pytest.mark.parametrize(
+    ("ending", "message"),
+    [
+        ("raise SystemExit(5)", "it ends the process, by SystemExit(5)"),
+        ("__import__('sys').exit()", "it ends the process, by SystemExit()"),
+        ("exit('so far')", "it ends the process, by SystemExit('so far')"),
+    ],
+)
+def test_a_builder_that_ends_the_process_says_where(tmp_path: Path, ending: str, message: str) -> None:
+    with pytest.raises(GeneratedFileError) as caught:
+        load_kernels(write(tmp_path, CODE.replace("relu = k.maximum(arg0_1, 0)", ending)))
+    assert str(caught.value) == f"line 13 in dvm_fused_relu_0_build: {message}"
+
+
+def test_an_interruption_is_not_taken_for_an_error_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        load_kernels(write(tmp_path, CODE.replace("relu = k.maximum(arg0_1, 0)", "raise KeyboardInterrupt")))
