@@ -72,6 +72,7 @@ summary small { padding-left: 1.1rem; } summary small span { margin-right: .75re
 .verdicts { font-size: .875rem; } .verdicts span { margin-right: .75rem; white-space: nowrap; }
 .patch .verdicts, .patch .why { display: block; padding-left: 1.1rem; }
 .why { font-size: .875rem; max-width: 60rem; } .checks small.red { margin-top: .2rem; }
+.checks tbody th { overflow-wrap: anywhere; }
 .reason { max-width: 46rem; margin: .25rem 0 .75rem; } .reason p:first-child { font-weight: 600; }
 .laid-out { white-space: pre-wrap; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; margin: .4rem 0;
