@@ -84,7 +84,7 @@ def _write(account: Account, form: Format, output: Path | None, folder: RecipeFo
     from toolkit.files import write_atomic
     from toolkit.page import render_brief, render_html, render_markdown
 
-    place = _require_replaceable(output) if output else account.overlay.root / NAMES[form]
+    place = _require_replaceable(output, account.overlay.root) if output else account.overlay.root / NAMES[form]
     if form == "junit":
         prove.write_junit(account.proof, place)
     else:
@@ -94,8 +94,10 @@ def _write(account: Account, form: Format, output: Path | None, folder: RecipeFo
         folder.link_to_current(NAMES[form])
 
 
-def _require_replaceable(output: Path) -> Path:
+def _require_replaceable(output: Path, overlay: Path) -> Path:
     """Return the place of a report; UsageError for what a file must not take the place of."""
+    if output.name not in NAMES.values() and output.resolve().is_relative_to(overlay.resolve()):
+        raise UsageError(f"{output} is a place of the overlay's own", hint="name a file outside it with -o")
     if output.exists() and not output.is_file():
         kind = "a folder" if output.is_dir() else "no regular file"
         raise UsageError(f"{output} is {kind}", hint="name a file with -o, such as report.html")

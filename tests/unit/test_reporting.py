@@ -131,6 +131,16 @@ def test_what_is_no_file_is_not_replaced(
     assert capsys.readouterr().err == f"error: {message}\n"
 
 
+def test_what_the_overlay_holds_is_not_replaced(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    proof = place.folder / "current" / "proof.json"
+    before = proof.read_bytes()
+    assert run("-o", str(proof)) == 2
+    assert capsys.readouterr().err == (
+        f"error: {proof} is a place of the overlay's own\nhint: name a file outside it with -o\n"
+    )
+    assert proof.read_bytes() == before
+
+
 def test_a_pipe_is_not_replaced(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo("pipe")
     assert run("-o", "pipe") == 2

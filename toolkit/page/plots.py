@@ -6,6 +6,7 @@ Side is told by filling and mode by shape, never by colour alone.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -54,7 +55,7 @@ class Axis:
     def ticks(self) -> list[int]:
         """The powers of ten that are labelled."""
         step = max(1, math.ceil((self.last - self.first) / (MOST_LABELS - 1)))
-        return list(range(self.first, self.last + 1, step))
+        return [tick for tick in range(self.first, self.last + 1, step) if tick <= sys.float_info.max_10_exp]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

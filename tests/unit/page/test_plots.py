@@ -50,6 +50,12 @@ def test_labels_stay_few_enough_to_be_read(last: int) -> None:
     assert error_axis(axis).count("<text") == len(axis.ticks) + 2
 
 
+def test_the_largest_number_that_there_is_has_an_axis() -> None:
+    axis = axis_of([1e-300, 1.7e308])
+    assert axis.ticks
+    assert all(0 < 10.0**tick < float("inf") for tick in axis.ticks)
+
+
 def test_sides_lie_over_each_other_and_modes_beneath_each_other() -> None:
     sides: tuple[Side, ...] = ("overlay", "base")
     points = [Point(side=side, mode=mode, error=0.0) for mode in ("separate", "recorded") for side in sides]
