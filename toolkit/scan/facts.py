@@ -8,12 +8,14 @@ from typing import NamedTuple
 class Source(NamedTuple):
     """Where a tensor comes from: the place of the word that names it, -1 for what is new or no tensor.
 
-    `view` is "same" for the very tensor, "part" for a view whose reach is unknown, "placed" for one that says it, and
-    "item" for one of an operator's results.
+    `view` is "same" for the very tensor, "part" for a view whose reach is unknown, "placed" and "pooled" for those that
+    say it, "item" and "item from the end" for one of several, whose number is the next word. `others` are the places of
+    all names that something may be made of where that cannot be followed.
     """
 
     word: int
     view: str = "same"
+    others: tuple[int, ...] = ()
 
 
 class Bind(NamedTuple):
@@ -24,10 +26,11 @@ class Bind(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """A kernel that is run on tensors, some of them its outputs."""
+    """A kernel that is run on tensors, some of them its outputs; `is_plain` where each stands in its place."""
 
     word: int
     arguments: tuple[Source, ...]
+    is_plain: bool = True
 
 
 class Call(NamedTuple):

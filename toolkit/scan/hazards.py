@@ -49,13 +49,15 @@ def _real_name(name: str, others: Mapping[str, str]) -> str:
 
 
 def _judge(run: Run, kernel: Kernel) -> tuple[list[Hazard], list[str]]:
+    if run.doubt:
+        return [], [f"{run.kernel}: line {run.line} {run.doubt}"]
     program = _program(kernel.body)
     if program.unknown:
         return [], [f"{run.kernel}: `{program.unknown[0]}` is no statement of a builder that is known"]
     wanted = len(program.inputs) + len(program.outputs)
     if len(run.memory) != wanted:
         return [], [f"{run.kernel}: line {run.line} passes {len(run.memory)} arguments, the kernel has {wanted}"]
-    return list(_find(run, kernel, program)), []
+    return _find(run, kernel, program)
 
 
 @lru_cache(maxsize=4096)
@@ -68,19 +70,29 @@ def _plans(body: tuple[str, ...], kind: str) -> tuple[Plan, ...]:
     return plan_launches(_program(body), kind)
 
 
-def _find(run: Run, kernel: Kernel, program: Program) -> Iterator[Hazard]:
-    """Yield the hazards of one call: each value with the output that holds it and the input that it overwrites."""
+def _find(run: Run, kernel: Kernel, program: Program) -> tuple[list[Hazard], list[str]]:
+    """List the hazards of one call: each value with the output that holds it and the input that it overwrites.
+
+    Where it would be one if the two were the same memory, and that cannot be told, it is a doubt.
+    """
+    hazards, doubts = [], []
     plans: tuple[Plan, ...] = ()
     for output in program.outputs:
         place = len(program.inputs) + output.index
         written = run.memory[place]
         for index, load in enumerate(program.inputs):
             read = run.memory[index]
-            if written is None or read is None or not written.overlaps(read):
+            is_shared = "no" if written is None or read is None else written.overlaps(read)
+            if written is None or is_shared == "no":
                 continue
             plans = plans or _plans(kernel.body, kernel.type)
             for write, last, certainty in _overwrites(plans, output.index, load):
-                yield Hazard(
+                if is_shared == "unknown":
+                    doubts.append(
+                        f"{run.kernel}: line {run.line}: arguments {index + 1} and {place + 1} may share memory"
+                    )
+                    continue
+                hazard = Hazard(
                     kernel=run.kernel,
                     line=run.line,
                     value=write.value,
@@ -92,6 +104,8 @@ def _find(run: Run, kernel: Kernel, program: Program) -> Iterator[Hazard]:
                     read=last,
                     certainty=certainty,
                 )
+                hazards.append(hazard)
+    return hazards, doubts
 
 
 def _overwrites(plans: Sequence[Plan], output: int, load: str) -> Iterator[tuple[Write, int, Certainty]]:

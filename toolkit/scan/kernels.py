@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from toolkit.scan.facts import Compiled
-from toolkit.scan.lines import dotted, words_of
+from toolkit.scan.lines import words_of
 from toolkit.scan.outline import Outline
+from toolkit.scan.sources import dotted
 from toolkit.scan.trees import parse
 
 DECORATED = {

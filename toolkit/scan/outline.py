@@ -211,6 +211,8 @@ class _Writer:
         if not blocks:
             self._line(ast.unparse(self._without_strings(statement)), statement.lineno, depth)
             return
+        if head := _head_of(statement):
+            self._line(head, statement.lineno, depth)
         for expression in _heads(statement):
             if expression not in decorators:
                 self._line(ast.unparse(self._without_strings(expression)), expression.lineno, depth)
@@ -249,6 +251,27 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
             elif isinstance(value[0], (ast.ExceptHandler, ast.match_case)):
                 for inner in value:
                     yield from _blocks(inner)
+
+
+def _head_of(statement: ast.stmt) -> str:
+    """Write what a block binds, or that it is a branch, without what is called there; nothing for any other block."""
+    match statement:
+        case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+            return f"for {ast.unparse(target)} in [{_names_in(value)}]:"
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            heads = [
+                f"[{_names_in(one.context_expr)}] as {ast.unparse(name)}"
+                for one in items
+                if (name := one.optional_vars)
+            ]
+            return f"with {', '.join(heads)}:" if heads else ""
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return ""
+    return "if None:"
+
+
+def _names_in(node: ast.expr) -> str:
+    return ", ".join(sorted({one.id for one in ast.walk(node) if isinstance(one, ast.Name)}))
 
 
 def _heads(node: ast.AST) -> Iterator[ast.expr]:

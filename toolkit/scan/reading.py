@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from toolkit.scan.facts import Call
 from toolkit.scan.hazards import find_hazards
 from toolkit.scan.kernels import FALLBACK, Kernel, find_kernels
-from toolkit.scan.lines import EXTERN, called_name, words_of
+from toolkit.scan.lines import EXTERN, words_of
 from toolkit.scan.outline import Outline, outline_of
+from toolkit.scan.sources import called_name
 from toolkit.scan.values import FileReport, NoTextError, UnreadableError
 
 MOST_BYTES = 64 << 20

@@ -348,3 +348,107 @@ def test_a_long_chain_of_names_is_followed() -> None:
     chain = ["buf0 = arg1_1", *(f"buf{at + 1} = buf{at}" for at in range(3000))]
 
     assert len(hazards(hazardous(RUN.format("buf3000"), *chain))[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "call"),
+    [
+        (["buf1 = torch.ops.aten.unbind.int(arg1_1)", "buf2 = buf1[0]"], "buf2, arg1_1"),
+        (["buf1 = torch.ops.aten.split.Tensor(arg1_1, 4)", "buf2 = buf1[0]", "buf3 = buf1[-2]"], "buf2, buf3"),
+        (
+            [
+                "buf1 = aten.split.Tensor(arg1_1, 4)",
+                "buf2 = aten.split.Tensor(arg1_1, 2)",
+                "buf3, buf4 = buf1[0], buf2[1]",
+            ],
+            "buf3, buf4",
+        ),
+        (["buf1, buf2 = aten.split.Tensor(arg1_1, 4)"], "buf1, arg1_1"),
+        (["buf2 = arg1_1[0]"], "buf2, arg1_1"),
+        (
+            ["buf1 = aten.slice.Tensor(arg1_1, 0, 4, 8)", "buf2 = reinterpret_tensor(buf1, (4, ), (1, ), 0)"],
+            "buf2, reinterpret_tensor(arg1_1, (4, ), (1, ), 4)",
+        ),
+        (
+            ["buf1 = aten.view.dtype(arg1_1, torch.bfloat16)"],
+            "reinterpret_tensor(buf1, (4, ), (1, ), 4), reinterpret_tensor(arg1_1, (4, ), (1, ), 0)",
+        ),
+        (["buf1 = torch.as_strided(arg1_1, (4, ), (1, ))"], "buf1, arg1_1"),
+        (["buf1 = torch.flatten(arg1_1)"], "buf1, arg1_1"),
+        (["buf1 = arg1_1.flatten()"], "buf1, arg1_1"),
+        (["buf1 = aten.movedim.int(arg1_1, 0, 0)"], "buf1, arg1_1"),
+        (["buf1 = aten.view_as_real.default(arg1_1)"], "buf1, arg1_1"),
+        (["buf1 = aten.real.default(arg1_1)"], "buf1, arg1_1"),
+        (["(buf1 := arg1_1)"], "buf1, arg1_1"),
+        (
+            [
+                "buf1 = alloc_from_pool(arg2_1, 0, torch.float32, (4, ), (1, ))",
+                "buf2 = alloc_from_pool(arg2_1, 12, torch.float32, (4, ), (1, ))",
+            ],
+            "buf1, buf2",
+        ),
+    ],
+)
+def test_a_view_and_an_item_overlap_what_they_are_of(lines: list[str], call: str) -> None:
+    found, doubts = hazards(hazardous(f"dvm_fused_0.run(arg0_1, {call}, stream=stream0)", *lines))
+    assert ([one.certainty for one in found], doubts) == (["certain"], [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "call"),
+    [
+        ([], "reinterpret_tensor(arg1_1, (4, ), (1, ), 0), reinterpret_tensor(arg1_1, (4, ), (1, ), 4)"),
+        (["buf1 = aten.split.Tensor(arg1_1, 4)", "buf2 = buf1[0]", "buf3 = buf1[1]"], "buf2, buf3"),
+        (["buf1 = torch.ops.mine.sort.default(arg1_1)", "buf2 = buf1[0]"], "buf2, arg1_1"),
+        (
+            [
+                "buf1 = alloc_from_pool(arg2_1, 0, torch.float32, (4, ), (1, ))",
+                "buf2 = alloc_from_pool(arg2_1, 16, torch.float32, (4, ), (1, ))",
+            ],
+            "buf1, buf2",
+        ),
+    ],
+    ids=["two halves", "two items", "an operator's result", "two places of a pool"],
+)
+def test_parts_that_do_not_overlap_are_no_hazard(lines: list[str], call: str) -> None:
+    assert hazards(hazardous(f"dvm_fused_0.run(arg0_1, {call}, stream=stream0)", *lines)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "buf1 = known_to_nobody(arg1_1)", "buf1 = arg1_1 if arg2_1 is None else arg2_1",
+        "buf1 = torch.ops.aten.view.default(self=arg1_1, size=[8])", "buf1 = [arg1_1, arg2_1]",
+        "buf1 = aten.add.out(arg2_1, 1, out=arg1_1)", "buf1 = (lambda: arg1_1)()",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_followed_is_not_taken_for_new(line: str) -> None:
+    found = hazards(hazardous(RUN.format("buf1"), line))
+    assert found == ([], [f"dvm_fused_0: line {line_of_run(line)}: arguments 2 and 3 may share memory"])
+
+
+def line_of_run(*lines: str) -> int:
+    """Return the number of the line that runs the kernel."""
+    text = hazardous(RUN.format("buf1"), *lines)
+    return text[: text.index("dvm_fused_0.run")].count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "call", "why"),
+    [
+        ([], "dvm_fused_0.run(arg0_1, in1=arg1_1, out0=arg1_1)", "passes tensors by name, or as `*` of something"),
+        (["pair = (arg1_1, arg1_1)"], "dvm_fused_0.run(arg0_1, *pair)",
+         "passes tensors by name, or as `*` of something"),
+        (["for buf1 in [arg1_1]:", "    pass"], RUN.format("buf1"),
+         "stands after a branch or a loop, whose names are not followed"),
+        ([], "other = dvm_fused_0", "uses it in another way than `.run(…)`"),
+        ([], "other = dvm_fused_0.run", "uses it in another way than `.run(…)`"),
+        ([], "globals()['dvm_fused_0'].run(arg0_1, arg1_1, arg1_1)", "uses it in another way than `.run(…)`"),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_is_run_in_an_unusual_way_is_not_judged(lines: list[str], call: str, why: str) -> None:
+    found, doubts = hazards(hazardous(call, *lines))
+    assert found == []
+    assert len(doubts) == 1
+    assert doubts[0].startswith("dvm_fused_0: line ")
+    assert doubts[0].endswith(f" {why}")
