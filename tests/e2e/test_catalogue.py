@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from verify.catalogue.findings import FINDINGS
 
 pytestmark = pytest.mark.e2e
 
-EXAMPLES = 50
+EXAMPLES = 40
 
 
 def run_on(side: str, place: Place, folder: Path) -> dict[str, Any]:
@@ -43,13 +44,21 @@ def run_on(side: str, place: Place, folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def on_overlay(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run_on("overlay", place, tmp_path_factory.mktemp("overlay"))
+def on_both(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Run both sides beside each other."""
+    with ThreadPoolExecutor(2) as pool:
+        runs = {side: pool.submit(run_on, side, place, tmp_path_factory.mktemp(side)) for side in ("overlay", "base")}
+    return {side: run.result() for side, run in runs.items()}
 
 
-@pytest.fixture(scope="module")
-def on_base(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run_on("base", place, tmp_path_factory.mktemp("base"))
+@pytest.fixture
+def on_overlay(on_both: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return on_both["overlay"]
+
+
+@pytest.fixture
+def on_base(on_both: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return on_both["base"]
 
 
 def test_every_graph_has_eagers_numbers_on_the_overlay(on_overlay: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -57,14 +58,22 @@ def run_on(site: Path, place: Place, folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def on_base(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    site = next((place.folder / "store/base-site").glob("*/site"))
-    return run_on(site, place, tmp_path_factory.mktemp("base"))
+def on_both(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Run both sides beside each other."""
+    sites = {"base": next((place.folder / "store/base-site").glob("*/site")), "overlay": place.current / "site"}
+    with ThreadPoolExecutor(2) as pool:
+        runs = {side: pool.submit(run_on, site, place, tmp_path_factory.mktemp(side)) for side, site in sites.items()}
+    return {side: run.result() for side, run in runs.items()}
 
 
-@pytest.fixture(scope="module")
-def on_overlay(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run_on(place.current / "site", place, tmp_path_factory.mktemp("overlay"))
+@pytest.fixture
+def on_base(on_both: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return on_both["base"]
+
+
+@pytest.fixture
+def on_overlay(on_both: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return on_both["overlay"]
 
 
 def rights(found: dict[str, Any], mode: str) -> dict[str, bool]:
