@@ -15,6 +15,7 @@ from typing import Any
 
 from verify.divergence.report import Cause, CauseKind, Kind
 from verify.divergence.shadows import Boundary, Shadow, World
+from verify.measured import WORSE, is_no_worse
 from verify.numbers import compare, gate_of
 from verify.ulps import ulp_distance
 
@@ -76,9 +77,21 @@ class Explainer:
             kind, detail = self._find(key, actual, expected)
             if kind == "fault" and within:
                 kind = "unexplained"
+            elif kind == "fault" and self.is_as_near(key, actual, expected):
+                kind, detail = "nearer to FP64", f"at most {WORSE:g} times as far from it as eager is"
             return Cause(kind=kind, detail=detail, **self._errors(key, actual, expected))
         except Exception as fault:  # the module's own code runs here, on the CPU: it may refuse
             return Cause(kind="unknown", detail=f"no shadow of the eager run: {type(fault).__name__}: {fault}")
+
+    def is_as_near(self, key: Key, actual: Any, expected: Any) -> bool:
+        """Tell whether a value is no further from eager in FP64 than eager's own value is, up to the usual factor."""
+        if actual.shape != expected.shape or actual.dtype != expected.dtype:
+            return False
+        try:
+            reference = self._value(World(double=True), key)
+        except Exception:  # as in `explain`; without FP64 nothing is excused
+            return False
+        return is_no_worse(compare(actual, reference), compare(expected, reference))
 
     def unknown_operators(self) -> tuple[str, ...]:
         """Return the operators that had no shadow of their own in any world."""

@@ -46,6 +46,19 @@ class Comparison:
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def compare_tapped(self, subject: Subject, ends: Compared | None) -> Compared | None:
+        """Compare a tapped subject. Where a side fails with taps alone, that is a note, and no word on the program."""
+        failed, what = len(self.failures), "with taps"
+        compared = self.compare(subject, what)
+        if ends is not None and compared is None:
+            self.excuse_since(failed, "the taps cannot be made, so that no stages are compared")
+        return compared
+
+    def excuse_since(self, failed: int, what: str) -> None:
+        """Make notes of the failures after the first `failed`."""
+        self.notes.extend(f"{what}: {one.side}: {one.error}" for one in self.failures[failed:])
+        del self.failures[failed:]
+
     def compare(self, subject: Subject, what: str) -> Compared | None:
         """Run both sides, each also where the other fails; None where one did."""
         eager = self.attempt("eager", what, lambda: self._run(run_eager, subject))
@@ -62,6 +75,10 @@ class Comparison:
             difference = compare(compiled[key], eager[key], gate=self._find_gate(key, eager[key]))
             stages.append(Stage(kind=key[0], name=key[1], difference=difference))
         explainer = self._make_explainer(subject, keys, _find_settled(subject, stages))
+        for number in self._find_excusable(stages, eager):
+            key = keys[number]
+            as_near = explainer.is_as_near(key, compiled[key], eager[key])
+            stages[number] = replace(stages[number], as_near=as_near)
         for number in self._find_asked(stages):
             key, within = keys[number], stages[number].difference.within
             cause = explainer.explain(key, compiled[key], eager[key], within=within)
@@ -73,9 +90,21 @@ class Comparison:
     def _find_asked(self, stages: Sequence[Stage]) -> list[int]:
         """Return the numbers of the stages whose cause is asked for."""
         differ = [number for number, stage in enumerate(stages) if not stage.difference.bit_equal]
-        beyond = [number for number in differ if not stages[number].difference.within]
-        asked = {"nothing": [], "first": [*differ[:1], *beyond[:1]], "all": differ}[self.explain]
+        near = [number for number in differ if stages[number].as_near]
+        beyond = [number for number in differ if not stages[number].within]
+        asked = {"nothing": [], "first": [*differ[:1], *near[:1], *beyond[:1]], "all": differ}[self.explain]
         return sorted(set(asked))
+
+    def _find_excusable(self, stages: Sequence[Stage], eager: Mapping[Key, Any]) -> list[int]:
+        """Return the numbers of the stages beyond the gate of their type: FP64 may tell that eager is no better.
+
+        A gate of the caller's own is the caller's word.
+        """
+        if self.explain == "nothing":
+            return []
+        keys: list[Key] = [(stage.kind, stage.name) for stage in stages]
+        beyond = [number for number, stage in enumerate(stages) if not stage.difference.within]
+        return [number for number in beyond if self._find_gate(keys[number], eager[keys[number]]) is None]
 
     def attempt(self, side: Side, what: str, act: Callable[[], Value]) -> Value | None:
         """Do something that one side's code may refuse, and note its error."""

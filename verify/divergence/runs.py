@@ -111,5 +111,16 @@ def same_randomness(seed: int) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def outside_inference_mode() -> Iterator[None]:
+    """Leave inference mode, in which tensors have no versions to tell by what is changed; no gradients all the same."""
+    torch = importlib.import_module("torch")
+    if not torch.is_inference_mode_enabled():
+        yield
+        return
+    with torch.inference_mode(mode=False), torch.no_grad():
+        yield
+
+
 def _detach(one: Any) -> Any:
     return one.detach() if hasattr(one, "detach") else one

@@ -11,9 +11,9 @@ from verify.divergence.comparison import Compared, Comparison, Explain, Gates
 from verify.divergence.isolation import find_module_calls, find_node_calls
 from verify.divergence.program import Program, make_program, split_arguments
 from verify.divergence.report import Report, Stage
-from verify.divergence.runs import run_compiled, same_randomness
+from verify.divergence.runs import outside_inference_mode, run_compiled, same_randomness
 from verify.divergence.subjects import By, Planned, plan_stages, subject_of
-from verify.numbers import Difference, compare
+from verify.numbers import compare
 
 
 def first_difference(
@@ -47,13 +47,22 @@ def first_difference(
     "first" whose bits differ and the first beyond its gate, "all", or "nothing".
     `gates` is one gate for all, or gates by stage name or dtype ("float32"); by dtype by default.
 
-    Raises ValueError where the module returns nothing that can be compared. A side that fails is in the report.
+    Beyond the gate of its type, a value that is as near to FP64 as eager's own counts as within (`Stage.as_near`);
+    gates that are given are kept to, and with `explain="nothing"` nobody looks.
+
+    Raises ValueError where the module returns nothing that can be compared. A side that fails is in the report; where
+    it fails with taps alone, that is among the notes.
     """
+    comparison = Comparison(run=run or run_compiled, gates=gates, explain=explain, seed=seed)
+    with outside_inference_mode():
+        return _search(comparison, module, inputs, backward=backward, by=by, isolate=isolate)
+
+
+def _search(comparison: Comparison, module: Any, inputs: Any, *, backward: bool, by: By, isolate: bool) -> Report:
     args, kwargs = split_arguments(inputs)
-    program = make_program(module, args, kwargs)
+    program, seed = make_program(module, args, kwargs), comparison.seed
     if not backward:
         program = replace(program, tensors=tuple(one.detach() for one in program.tensors))
-    comparison = Comparison(run=run or run_compiled, gates=gates, explain=explain, seed=seed)
     subject = comparison.attempt("eager", "without taps", lambda: subject_of(program, seed))
     if subject is None:
         comparison.try_compiled(program)
@@ -63,11 +72,14 @@ def first_difference(
         raise ValueError(f"{_name_of(module)} returns no number, changes no input, and there is no gradient to compare")
     if backward and not any(one.requires_grad for one in subject.tensors):
         comparison.notes.append("no input and no parameter requires a gradient: forward only")
+    failed = len(comparison.failures)
     planned = comparison.attempt("eager", "to find the stages", lambda: plan_stages(program, subject, by, seed))
     if planned is None:
+        if ends is not None:
+            comparison.excuse_since(failed, "no stages are found, so that none are compared")
         return _make_report(comparison, ends, None, ())
     comparison.notes.extend(planned.notes)
-    stages = comparison.compare(planned.subject, "with taps") if planned.subject.taps else None
+    stages = comparison.compare_tapped(planned.subject, ends) if planned.subject.taps else None
     isolated = _isolate(comparison, module, program, planned) if isolate else ()
     return _make_report(comparison, ends, stages, isolated)
 
@@ -104,7 +116,7 @@ def _make_report(
         ends=outer,
         stages=inner,
         isolated=isolated,
-        first=next((stage for stage in everything if not stage.difference.within), None),
+        first=next((stage for stage in everything if not stage.within), None),
         earliest=next((stage for stage in everything if not stage.difference.bit_equal), None),
         disagreements=tuple(_find_disagreements(ends, stages)) if ends and stages else (),
         failures=tuple(comparison.failures),
@@ -114,7 +126,7 @@ def _make_report(
 
 def _find_disagreements(ends: Compared, stages: Compared) -> list[str]:
     """Say which ends come out otherwise with taps, on either side."""
-    tapped = {(stage.kind, stage.name): stage.difference for stage in stages.stages}
+    tapped = {(stage.kind, stage.name): stage for stage in stages.stages}
     found = []
     for stage in ends.stages:
         key = (stage.kind, stage.name)
@@ -123,16 +135,18 @@ def _find_disagreements(ends: Compared, stages: Compared) -> list[str]:
         if not compare(stages.eager[key], ends.eager[key]).bit_equal:
             found.append(f"eager's own {stage.title} is another in a second run: it cannot be repeated")
         elif not compare(stages.compiled[key], ends.compiled[key]).bit_equal:
-            before, after = _verdict(stage.difference), _verdict(tapped[key])
+            before, after = _verdict(stage), _verdict(tapped[key])
             verdicts = f"{before} both times" if before == after else f"{before} without them, {after} with them"
             found.append(f"{stage.title} has other bits: {verdicts}")
     return found
 
 
-def _verdict(difference: Difference) -> str:
-    if difference.bit_equal:
+def _verdict(stage: Stage) -> str:
+    if stage.difference.bit_equal:
         return "bit-equal"
-    return "within its gate" if difference.within else "beyond its gate"
+    if stage.as_near:
+        return "as near to FP64 as eager"
+    return "within its gate" if stage.within else "beyond its gate"
 
 
 def _name_of(module: Any) -> str:

@@ -201,11 +201,13 @@ def test_the_one_skipped_rounding_is_named_by_its_operator() -> None:
         rand(16, 16, dtype=torch.bfloat16),
         run=functools.partial(run_compiled, backend=backend),
     )
-    assert report.first is not None
-    assert (report.first.title, report.first.difference.dtype) == ("0", "float32")
-    assert report.first.cause is not None
-    assert report.first.cause.kind == "rounding boundary"
-    assert report.first.cause.detail == "the bfloat16 result of mul in '0' is not rounded (bit-equal)"
+    assert report.ok
+    assert report.earliest is not None
+    assert (report.earliest.title, report.earliest.difference.dtype) == ("0", "float32")
+    assert (report.earliest.difference.within, report.earliest.as_near) == (False, True)
+    assert report.earliest.cause is not None
+    assert report.earliest.cause.kind == "rounding boundary"
+    assert report.earliest.cause.detail == "the bfloat16 result of mul in '0' is not rounded (bit-equal)"
 
 
 class Wrapped(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -280,6 +282,59 @@ def test_what_no_tap_shows_before_an_equal_stage_is_still_explained() -> None:
     assert report.first.cause is not None
     assert (report.first.title, report.first.cause.kind) == ("result", "order of reduction")
     assert report.first.cause.detail.startswith("within what another order of the sums' terms changes")
+
+
+def cancelling() -> Any:
+    """Rows whose terms are a thousand times as large as their sum."""
+    terms = rand(8, 1000) * 1000
+    return torch.cat([terms, -terms.flip(1), rand(8, 10, seed=1)], 1)
+
+
+def total(x: Any) -> Any:
+    s = x.sum(-1)
+    return s * 2
+
+
+def sum_in_double(one: Any, dim: int) -> Any:
+    return one.double().sum(dim).to(one.dtype)
+
+
+def test_what_is_nearer_to_fp64_than_eager_is_no_fault() -> None:
+    report = search(total, cancelling(), replacing("sum", sum_in_double))
+    assert report.ok
+    assert report.first is None
+    assert report.earliest is not None
+    assert str(report).startswith("within the gates or as near to FP64; the bits differ first in s, float32 (8)")
+    (end,) = report.ends
+    assert (end.difference.within, end.as_near, end.within) == (False, True, True)
+
+
+def test_a_gate_of_ones_own_excuses_nothing() -> None:
+    report = search(total, cancelling(), replacing("sum", sum_in_double), gates=EXACT)
+    assert not report.ok
+    assert report.first is not None
+    assert (report.first.title, report.first.as_near) == ("s", False)
+    unseen = search(total, cancelling(), replacing("sum", sum_in_double), explain="nothing")
+    assert not unseen.ok
+
+
+def coarse(x: Any) -> Any:
+    return x.half().exp().float()
+
+
+def test_what_no_cause_explains_is_called_nearer_to_fp64_where_it_is() -> None:
+    def exact(one: Any) -> Any:
+        return one.double().exp() + 2.0**-14
+
+    report = search(torch.nn.Sequential(Wrapped(coarse)), rand(8, 8), replacing("exp", exact))
+    assert report.ok
+    (end,) = report.ends
+    assert end.cause is not None
+    assert (end.cause.kind, end.cause.detail) == (
+        "nearer to FP64",
+        "at most 2 times as far from it as eager is",
+    )
+    assert not end.difference.within
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
@@ -387,6 +442,32 @@ def test_values_changed_in_place_are_taken_as_they_were() -> None:
     assert titles(report.stages)[:3] == ["0", "1", "result"]
     assert "gradient of 0" not in titles(report.stages)
     assert titles(search(steps, rand(2, 3), "aot_eager").stages) == ["y", "add_", "relu_", "result"]
+
+
+def test_where_only_the_taps_cannot_be_compiled_that_is_a_note() -> None:
+    def refusing_taps(graph_module: Any, examples: Any) -> Any:
+        if any("clone" in str(node.target) for node in graph_module.graph.nodes):
+            raise RuntimeError("no taps here")
+        return graph_module.forward
+
+    report = search(normalize, rand(3, 3), refusing_taps)
+    assert report.ok
+    assert (report.failures, report.stages) == ((), ())
+    assert report.notes == (
+        "no input and no parameter requires a gradient: forward only",
+        "the taps cannot be made, so that no stages are compared: compiled: "
+        "BackendCompilerFailed: backend='refusing_taps' raised: RuntimeError: no taps here",
+    )
+
+
+def test_inference_mode_is_left_while_it_looks() -> None:
+    torch.manual_seed(SEED)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(inplace=True))
+    with torch.inference_mode():
+        report = search(module, rand(2, 3), "aot_eager")
+        assert torch.is_inference_mode_enabled()
+    assert report.ok
+    assert titles(report.stages) == ["0", "1", "result"]
 
 
 # --- bad input ---------------------------------------------------------------------------------------------------
