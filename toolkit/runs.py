@@ -95,7 +95,12 @@ def require_empty(folder: Path) -> None:
     """Make the folder of `--keep`; UsageError where it holds something already."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UsageError(f"--keep {str(folder)!r} is not an empty folder", hint="name one that is not there yet")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise UsageError(
+            f"--keep {str(folder)!r} cannot be made: {fault.strerror}", hint="name one where you can write"
+        ) from fault
 
 
 @contextlib.contextmanager

@@ -140,7 +140,11 @@ def _why_not(value: Any) -> str:
         return ""
     if not isinstance(value, torch.Tensor):
         return f"of type {type(value).__name__}, not a tensor"
-    if value.layout is not torch.strided or value.is_quantized or value.is_nested:
+    if value.is_quantized:
+        return "a quantized tensor"
+    if value.is_nested:
+        return "a nested tensor"
+    if value.layout is not torch.strided:
         return f"a tensor of layout {str(value.layout).removeprefix('torch.')}, not of plain elements"
     return "a tensor without data" if value.device.type == "meta" else ""
 

@@ -408,3 +408,30 @@ def test_a_folder_that_holds_something_is_not_kept_into(repeat: Repeat, cwd: Pat
     assert (ended.code, ended.err) == (
         2, f"error: --keep '{cwd / 'kept'}' is not an empty folder\nhint: name one that is not there yet\n"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [("", "is empty"), ("[", "has a `[` that nothing closes"), ("out", "is a folder"), ("new/", "is a folder")],
+)
+def test_a_pattern_that_names_no_file_is_refused_before_the_runs(
+    repeat: Repeat, cwd: Path, pattern: str, why: str
+) -> None:
+    (cwd / "out").mkdir()
+    ended = repeat("--tensors", pattern, *python("open('ran', 'w')"))
+
+    assert (ended.code, ended.err) == (
+        2,
+        f"error: --tensors {pattern!r} {why}\nhint: name files, as 'out/*' does\n",
+    )
+    assert not (cwd / "ran").exists()
+
+
+def test_a_folder_to_keep_that_cannot_be_made_is_told(repeat: Repeat, cwd: Path) -> None:
+    ended = repeat("--keep", "/proc/kept", *python("open('ran', 'w')"))
+
+    assert (ended.code, ended.err) == (
+        2,
+        "error: --keep '/proc/kept' cannot be made: No such file or directory\nhint: name one where you can write\n",
+    )
+    assert not (cwd / "ran").exists()

@@ -391,3 +391,36 @@ def test_a_recipe_with_patterns_that_are_none_is_refused(
     shown = capsys.readouterr().err
     assert "evidence.forbid[0]: '@triton.' is not the name of a decorator, as '@dvm.kernel' is" in shown
     assert "evidence.keep[0].at_least: expected integer >= 1" in shown
+
+
+@pytest.mark.parametrize("name", ["output_code.py", "other.py", "link.json"])
+def test_no_scanned_file_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    folder = tmp_path / "scanned"
+    folder.mkdir()
+    (folder / "output_code.py").write_text(plain(1), encoding="utf-8")
+    (folder / "link.json").symlink_to("output_code.py")
+
+    assert scan(folder, "-o", folder / name) == 2
+    assert capsys.readouterr().err == (
+        f"error: -o {str(folder / name)!r} is one of the files that are scanned, or would be taken for one\n"
+        "hint: write the document elsewhere, or as .json\n"
+    )
+    assert (folder / "output_code.py").read_text(encoding="utf-8") == plain(1)
+    assert not (folder / "other.py").exists()
+
+
+def test_an_empty_place_is_not_the_current_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert scan("") == 2
+    assert "a DIR is empty: name folders of a run, or files of generated code" in capsys.readouterr().err
+
+
+def test_a_current_folder_that_is_gone_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    assert scan(".") == 2
+    assert capsys.readouterr().err == ("error: the current folder is no longer there\nhint: change to one that is\n")

@@ -90,7 +90,7 @@ def _left_out(found: Repetition) -> str:
     first = found.left_out[0]
     others = len(found.left_out) - 1
     more = f", and {others} more" if others else ""
-    return f"{first.file}: {first.name} is {first.why}{more}"
+    return f"{f'{first.file}: {first.name}' if first.name else first.file} is {first.why}{more}"
 
 
 def _document_of(value: Value) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("scan")
-@click.argument("places", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
+@click.argument("places", nargs=-1, required=True, metavar="DIR…", callback=lambda _c, _p, value: _paths(value))
 @click.option(
     "--require", multiple=True, metavar="PATTERN",
     help="What there must be in at least one file: `@name` is a decorator, anything else a regular expression for the "
@@ -66,6 +67,8 @@ def evidence_scan(places: tuple[Path, ...], recipe: str | None, output: Path | N
     wanted = _wanted(recipe, options)
     scan.require_patterns(wanted)
     search = scan.find_files(places)
+    if output is not None:
+        _require_other(output, places, (*(one.path for one in search.candidates), *search.repeated))
     reports = [*search.unreadable, *scan.read_files(search.candidates, os.environ)]
     judged = scan.judge(reports, wanted)
     outcome = scan.overall(reports, judged)
@@ -77,6 +80,24 @@ def evidence_scan(places: tuple[Path, ...], recipe: str | None, output: Path | N
         if options["as_json"]:  # The document is the report; a second one would spoil it.
             raise click.exceptions.Exit(FindingsError.exit_code)
         raise FindingsError(answers.describe_outcome(reports, judged, outcome), hint=answers.hint_of(reports, judged))
+
+
+def _paths(words: Sequence[str]) -> tuple[Path, ...]:
+    """Return the places; an empty word is none, whatever variable it came from."""
+    if not all(words):
+        raise click.BadParameter("a DIR is empty: name folders of a run, or files of generated code")
+    return tuple(map(Path, words))
+
+
+def _require_other(output: Path, places: Sequence[Path], scanned: Sequence[str]) -> None:
+    """Raise UsageError for an `-o` that is a scanned file, or would be one the next time."""
+    real = os.path.realpath(output)
+    is_below = any(Path(real).is_relative_to(os.path.realpath(place)) for place in places)
+    if real in map(os.path.realpath, scanned) or (is_below and real.endswith(".py")):
+        raise UsageError(
+            f"-o {str(output)!r} is one of the files that are scanned, or would be taken for one",
+            hint="write the document elsewhere, or as .json",
+        )
 
 
 def _wanted(recipe: str | None, options: dict[str, Any]) -> EvidenceWanted:

@@ -18,7 +18,7 @@ from toolkit.errors import UsageError
 from toolkit.files import remove_tree, temporary_directory
 from toolkit.prove.child import stage_verify
 from toolkit.repeats.printed import compile_pattern, find_hashes
-from toolkit.repeats.saved import find_saved, put_back, read_saved, require_none, set_aside
+from toolkit.repeats.saved import find_saved, put_back, read_saved, require_globs, require_none, set_aside
 from toolkit.repeats.values import Repetition, Value, compare_printed, compare_saved, left_out_of
 from toolkit.runs import Ran, require_empty, run_command, with_caches
 
@@ -71,6 +71,7 @@ def repeat(asked: Asked, reading: Reading, stage: Callable[[str], None]) -> Repe
     result names, unless every run has given the same; they stay also where a later run fails or is interrupted.
     Raises CommandError for a run that fails, and UsageError where there is nothing to compare.
     """
+    require_globs(asked.tensors, asked.cwd)
     require_none(asked.tensors, asked.cwd)
     with _set_aside(asked.keep) as aside:
         folders = [aside.root / f"run-{number}" for number in range(1, asked.times + 1)]

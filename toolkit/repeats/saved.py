@@ -97,6 +97,19 @@ def require_none(patterns: Sequence[str], cwd: Path) -> None:
         )
 
 
+def require_globs(patterns: Sequence[str], cwd: Path) -> None:
+    """Raise UsageError for a pattern that can match no file."""
+    for pattern in patterns:
+        why = (
+            "is empty" if not pattern.strip()
+            else "has a `[` that nothing closes" if "[" in pattern and "]" not in pattern[pattern.rindex("[") + 2 :]
+            else "is a folder" if pattern.endswith("/") or (cwd / pattern).is_dir()
+            else ""
+        )  # fmt: skip
+        if why:
+            raise UsageError(f"--tensors {pattern!r} {why}", hint="name files, as 'out/*' does")
+
+
 def set_aside(patterns: Sequence[str], cwd: Path, folder: Path, moved: dict[Path, Path]) -> None:
     """Move what a run has saved below `folder`, and note in `moved` the new place of each file by the old one.
 

@@ -88,12 +88,15 @@ def overall(reports: Sequence[FileReport], judged: Sequence[Judgement]) -> Outco
 
 
 def matcher(pattern: str) -> Callable[[FileReport], bool]:
-    """Return what tells whether a file has a pattern: `@a.b` as a decorator or the start of one, else a call's name."""
+    """Return what tells whether a file has a pattern.
+
+    `@a.b` is a decorator or the start of one; anything else a part of a call's name, or a whole decorator without `@`.
+    """
     if pattern.startswith("@"):
         name = pattern[1:]
         return lambda report: any(one == name or one.startswith(f"{name}.") for one in report.decorators)
     search = re.compile(pattern).search
-    return lambda report: any(search(one) for one in (*report.custom, *report.extern))
+    return lambda report: pattern in report.decorators or any(search(one) for one in (*report.custom, *report.extern))
 
 
 def _require(pattern: str, wrappers: Sequence[FileReport], unread: Sequence[FileReport], *, in_all: bool) -> Judgement:

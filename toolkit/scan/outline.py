@@ -28,6 +28,11 @@ KERNEL_INFO_LINES = "\n    pass\n\n\n\n"
 MOST_WHOLE = 2 << 20
 """How many characters are parsed whole: `ast` takes some hundred bytes for each."""
 
+MOST_WORDS = 200_000
+"""How many words are parsed whole."""
+
+WORD = re.compile(r"\w+|[-+~!(\[{]")
+
 MOST_SHAPES = 10_000
 
 
@@ -61,7 +66,15 @@ def outline_of(text: str) -> Outline:
             raise SyntaxError(
                 f"not of the form of generated code, and too long to be parsed: {len(text)} characters"
             ) from None
+        _require_few_words(text)
         return outline_by_parsing(text)
+
+
+def _require_few_words(text: str) -> None:
+    """Raise SyntaxError for a text that is a long list of numbers, or the like: each word is an object of `ast`."""
+    count = sum(1 for _ in WORD.finditer(text))
+    if count > MOST_WORDS:
+        raise SyntaxError(f"not of the form of generated code, and too long to be parsed: {count} words")
 
 
 # --- by the line -------------------------------------------------------------------------------------------------

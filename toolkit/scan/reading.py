@@ -7,6 +7,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Iterable
+from itertools import takewhile
 
 from toolkit.scan.facts import Call
 from toolkit.scan.hazards import find_hazards
@@ -39,6 +40,11 @@ FOREIGN = "not code that Inductor has generated: no `async_compile`, no kernel"
 HEAD = 1 << 16
 """How much of a file is looked at to tell whether it is a wrapper."""
 
+CALL = re.compile(r" *def call\(")
+"""The function that runs a graph."""
+
+COMMENT = re.compile(r" *#")
+
 BUILT_IN = frozenset({
     "aten", "prims", "prim", "inductor", "higher_order", "c10d", "c10d_functional", "_c10d_functional",
     "_c10d_functional_autograd", "symm_mem", "rngprims", "debugprims", "profiler", "quantized", "_quantized",
@@ -58,7 +64,10 @@ def read_file(path: str, *, is_named: bool) -> FileReport:
         text = _text(_bytes(path))
         is_wrapper = WRAPPER.search(text, 0, HEAD) is not None
         if is_wrapper or KERNEL.search(text) is not None:
-            return _count(path, outline_of(text), is_wrapper=is_wrapper)
+            outline = outline_of(text)
+            if is_wrapper:
+                _require_end(outline)
+            return _count(path, outline, is_wrapper=is_wrapper)
         if is_named or is_cached:
             outline_of(text)
     except NoTextError as fault:
@@ -73,6 +82,31 @@ def read_file(path: str, *, is_named: bool) -> FileReport:
 
 def _unreadable(path: str, why: str) -> FileReport:
     return FileReport(path=path, state="unreadable", why=why)
+
+
+def _require_end(outline: Outline) -> None:
+    """Raise UnreadableError for a wrapper that ends before its time: a file may be cut where a statement ends."""
+    lines = [(index, line) for index, line in enumerate(outline.lines) if line.strip(" ") and not COMMENT.match(line)]
+    starts = [at for at, (_, line) in enumerate(lines) if CALL.match(line)]
+    if not starts and not any(line.startswith("call = ") for _, line in lines):
+        raise UnreadableError("cut off: it defines no `call`")
+    for start in starts:
+        _require_end_of([line for _, line in lines[start:]], outline.numbers[lines[start][0]])
+
+
+def _require_end_of(lines: list[str], number: int) -> None:
+    """Raise UnreadableError where a function, from its head on, or what has to come after it, is cut."""
+    depth = _depth(lines[0])
+    body = list(takewhile(lambda line: _depth(line) > depth, lines[1:]))
+    after = [line for line in lines[1 + len(body) :] if not line.startswith(" ")]
+    if not body or not body[-1].lstrip(" ").startswith("return"):
+        raise UnreadableError(f"cut off: `call` of line {number} does not end with a return")
+    if not after or (depth and not any(line.startswith("call = ") for line in after)):
+        raise UnreadableError(f"cut off: the module does not go on after `call` of line {number}")
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def describe_syntax_error(fault: SyntaxError) -> str:

@@ -36,6 +36,7 @@ class Search:
 def find_files(places: Sequence[Path]) -> Search:
     """Find the candidates in files and folders, each file and folder once; UsageError where a place is not there."""
     walk = _Walk()
+    _require_here(places)
     for place in places:
         if not os.path.lexists(place):
             raise UsageError(f"there is no {str(place)!r}", hint="name folders of a run, or files of generated code")
@@ -44,6 +45,15 @@ def find_files(places: Sequence[Path]) -> Search:
         else:
             walk.file(str(place), is_named=True)
     return Search(candidates=walk.candidates, unreadable=walk.unreadable, repeated=walk.repeated)
+
+
+def _require_here(places: Sequence[Path]) -> None:
+    """Raise UsageError for places that count from a current folder which is gone."""
+    try:
+        if not all(place.is_absolute() for place in places):
+            os.getcwd()
+    except FileNotFoundError as fault:
+        raise UsageError("the current folder is no longer there", hint="change to one that is") from fault
 
 
 class _Walk:

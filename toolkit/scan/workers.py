@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -48,11 +49,19 @@ def read_files(candidates: Sequence[Candidate], environ: Mapping[str, str]) -> I
 
 def work(list_file: Path, out_file: Path) -> None:
     """Do a worker's part: read the files that a list names, and write a report on each as a line."""
+    threading.Thread(target=_end_with, args=[os.getppid()], daemon=True).start()
     encoder = msgspec.json.Encoder()
     with out_file.open("wb", buffering=0) as stream:
         for one in _read_list(list_file.read_bytes()):
             report = read_file(one.path, is_named=one.is_named)
             stream.write(encoder.encode(replace(report, path="")) + b"\n")
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent is gone, whatever that died of: nobody waits for the reports then."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _read_share(share: Sequence[Candidate], environ: Mapping[str, str], stopped: threading.Event) -> list[FileReport]:

@@ -106,6 +106,7 @@ def test_alias_hazards(reports: tuple[FileReport, ...], outcome: str, figures: s
         (r"extern_kernels\.mm$", (VENDOR, DVM), 1),
         ("sparse.*default", (VENDOR, DVM), 1),
         ("dvm", (DVM,), 0),
+        ("dvm.kernel", (DVM,), 1),
     ],
 )
 def test_a_pattern_is_a_decorator_or_an_operator(pattern: str, reports: tuple[FileReport, ...], count: int) -> None:

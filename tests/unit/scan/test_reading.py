@@ -235,3 +235,43 @@ def test_a_long_wrapper_with_an_unknown_form_is_told(tmp_path: Path, monkeypatch
     assert read(tmp_path, plain(1)).state == "wrapper"
     why = f"not Python: not of the form of generated code, and too long to be parsed: {len(text)} characters"
     assert read(tmp_path, text).why == why
+
+
+def test_a_wrapper_that_is_cut_where_a_statement_ends_is_no_whole_graph(tmp_path: Path) -> None:
+    lines = plain(1).splitlines(keepends=True)
+    head = next(at for at, line in enumerate(lines) if "def call(" in line)
+    last = next(at for at, line in enumerate(lines) if "return (" in line and at > head)
+    found = {}
+    for end in range(head + 2, last + 2):
+        report = read(tmp_path, "".join(lines[:end]))
+        assert report.state == "unreadable"
+        if report.why.startswith("cut off"):
+            found[end] = report.why
+
+    ends_with_no_return = f"cut off: `call` of line {head + 1} does not end with a return"
+    assert found.pop(last + 1) == f"cut off: the module does not go on after `call` of line {head + 1}"
+    assert set(found.values()) == {ends_with_no_return}
+    assert len(found) > 3
+
+
+def test_a_wrapper_without_its_call_is_cut(tmp_path: Path) -> None:
+    report = read(tmp_path, PLAIN.decode().partition("class Runner")[0])
+    assert (report.state, report.why) == ("unreadable", "cut off: it defines no `call`")
+
+
+@pytest.mark.parametrize("separator", [",", ",\n"], ids=["one line", "many lines"])
+def test_a_statement_that_would_fill_the_memory_is_not_parsed(tmp_path: Path, separator: str) -> None:
+    statement = f"x = [{separator.join(['1'] * 200_000)}]"
+    report = read(tmp_path, PLAIN.decode().replace("async_compile = ", f"{statement}\nasync_compile = ", 1))
+
+    assert (report.state, report.why) == (
+        "unreadable",
+        f"a statement of {len(statement)} characters: at most 262144 are parsed",
+    )
+
+
+def test_a_long_list_in_an_unknown_form_is_not_parsed(tmp_path: Path) -> None:
+    report = read(tmp_path, PLAIN + b"x = [" + b"1,\\\n" * 200_000 + b"]\n")
+
+    assert report.state == "unreadable"
+    assert report.why.startswith("not Python: not of the form of generated code, and too long to be parsed: 20")

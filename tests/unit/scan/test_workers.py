@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -114,3 +116,29 @@ def test_a_worker_writes_a_line_for_each_file(tmp_path: Path) -> None:
 
     assert first.startswith('{"path":"","state":"wrapper","why":"","kernels":{"dvm":1}')
     assert second.startswith('{"path":"","state":"unreadable","why":"No such file or directory"')
+
+
+def test_a_worker_ends_when_the_process_that_started_it_is_killed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+    work_forever = (
+        "import sys, time; from pathlib import Path; from toolkit.scan import workers\n"
+        "workers.read_file = lambda *_, **__: (Path('started').write_text(str(workers.os.getpid())), time.sleep(60))\n"
+        "Path('list').write_bytes(b'1x.py\\0'); workers.work(Path('list'), Path('out'))"
+    )
+    start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work_forever!r}])"
+    with subprocess.Popen([sys.executable, "-c", start], cwd=tmp_path) as parent:
+        worker = int((tmp_path / "started").read_text(encoding="utf-8"))
+        parent.kill()
+
+    ends = time.monotonic() + 20
+    while is_running(worker) and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not is_running(worker)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there and has not ended: nobody may have waited for it."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

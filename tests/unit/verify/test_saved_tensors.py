@@ -181,13 +181,23 @@ def test_the_hash_is_over_the_elements_in_c_order(tmp_path: Path) -> None:
     assert told["neg"]["sha256"] == digest(-0.0, -1, -2)
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 def test_what_is_no_plain_tensor_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    run = save(tmp_path / "run", a__pt={"n": 1, "s": torch.eye(2).to_sparse(), "m": torch.empty(2, device="meta")})
+    run = save(
+        tmp_path / "run",
+        a__pt={
+            "n": 1,
+            "s": torch.eye(2).to_sparse(),
+            "m": torch.empty(2, device="meta"),
+            "q": torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8),
+        },
+    )
 
     assert [(one["name"], one["why"]) for one in compare_runs([run])["runs"][0]["left_out"]] == [
         ("n", "of type int, not a tensor"),
         ("s", "a tensor of layout sparse_coo, not of plain elements"),
         ("m", "a tensor without data"),
+        ("q", "a quantized tensor"),
     ]
 
 
