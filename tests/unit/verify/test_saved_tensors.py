@@ -181,7 +181,7 @@ def test_the_hash_is_over_the_elements_in_c_order(tmp_path: Path) -> None:
     assert told["neg"]["sha256"] == digest(-0.0, -1, -2)
 
 
-@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_is_no_plain_tensor_is_left_out_with_the_reason(tmp_path: Path) -> None:
     run = save(
         tmp_path / "run",
