@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -82,8 +83,12 @@ def _other_uses(outline: Outline, kernels: Collection[str], runs: Counter[tuple[
     """Yield a doubt for each line that uses a kernel otherwise: what it is then run on is not seen."""
     text = "\n".join(outline.lines)
     starts = list(accumulate((len(line) + 1 for line in outline.lines), initial=0))
-    found = re.finditer(rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(kernels)))})\b", text)
-    used = Counter((one[0], bisect_right(starts, one.start()) - 1) for one in found)
+    prefix = os.path.commonprefix(list(kernels))  # noqa: RUF071 - of names, not of paths
+    found = re.finditer(rf"{re.escape(prefix)}\w*", text)  # Fast, as it begins literally.
+    places = [(one[0], one.start()) for one in found if one[0] in kernels]
+    used = Counter(
+        (name, bisect_right(starts, at) - 1) for name, at in places if not re.match(r"[\w.]", text[at - 1 : at])
+    )
     for (kernel, index), count in used.items():
         line = outline.lines[index]
         if count > runs[kernel, index] and not NO_USE.match(line) and kernel in line.partition("#")[0]:
