@@ -78,6 +78,8 @@ def load_backend(name: str) -> str:
     The returned `module.Class` is the fact to judge by: releases load Triton for a name that they do not know.
     """
     os.environ[BACKEND_VARIABLE] = name
+    # Where it is set Inductor takes this for torch's own CI, and refuses fallbacks that torch_npu registers.
+    os.environ.pop("CI", None)
     importlib.import_module("torch_npu._inductor")
     common = importlib.import_module("torch._inductor.codegen.common")
     if is_host_sysroot() and importlib.util.find_spec("triton") is None:
