@@ -146,6 +146,8 @@ def compute(operator: Any, args: Any, kwargs: Any) -> Any:
     try:
         result = compute_one(*tree.tree_map(give, args), **tree.tree_map(give, kwargs))
     except NotImplementedError as fault:
+        if "not implemented for" in str(fault):  # there is a kernel, but not for this element type
+            raise
         raise UnknownOperatorError(f"{operator} on npu tensors: torch has no kernel of it for the CPU") from fault
     return result if wants_cpu else tree.tree_map(take, result)
 
