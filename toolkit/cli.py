@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 STAGES = ("fetch", "patch", "wheel", "overlay", "verify")
 SHELLS = ("sh", "fish", "json", "dotenv", "github")
 
+LATE: Mapping[str, str] = MappingProxyType({})
+"""Commands that are imported when they are asked for: the function of that name in the module."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with the code of `docs/exit-codes.md`."""
@@ -54,7 +59,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(run_commands(cli, words))
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _AllCommands(Commands):
+    """Finds some commands in modules of their own, so that no other command pays for them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands."""
+        return sorted({*super().list_commands(ctx), *LATE})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module that has a command."""
+        if cmd_name not in LATE:
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = getattr(importlib.import_module(LATE[cmd_name]), cmd_name)
+        return found
+
+
+@click.group(cls=_AllCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="toolkit")
 def cli() -> None:
     """Turn a recipe of pinned bases and patches for torch_npu into a proven overlay.

@@ -25,6 +25,8 @@ RUNGS = (
     (2.0, ("git", "manifest", "mirrors", "project", "registry", "store", "trace", "wheels")),
     (2.1, ("artifacts", "requirements", "tarballs")),
     (2.2, ("sdists",)),
+    # a training command, read
+    (2.3, ("launch",)),
     # the stages, and what stands beside them
     (
         3.0,
@@ -33,6 +35,8 @@ RUNGS = (
     (3.0, ("envfile", "extensions", "keyfile", "answers", "report")),
     # generated code, read and judged
     (3.0, ("scan",)),
+    # a failed run's log, and a training code base, judged by rules
+    (3.0, ("triage", "lint")),
     # a user's own command, looked at over several runs
     (3.5, ("cachekeys", "repeats")),
     # a report, from values to text
@@ -44,6 +48,9 @@ RUNGS = (
     (4.2, ("resolve", "work")),
     (4.3, ("lanes",)),
     (4.4, ("grounds",)),
+    # the machine and a training command, before anything fails
+    (4.41, ("doctor",)),
+    (4.42, ("preflight",)),
     # the life of a patch
     (4.5, ("upkeep",)),
     # the story
@@ -52,7 +59,7 @@ RUNGS = (
     (5.1, ("witnessing",)),
     # its face
     (5.9, ("ending", "options")),
-    (5.95, ("evidencing", "groups", "patching", "reporting")),
+    (5.95, ("diagnosing", "evidencing", "groups", "patching", "reporting")),
     (6.0, ("cli",)),
     (6.1, ("quick",)),
     (7.0, ("__main__",)),

@@ -12,6 +12,7 @@ from toolkit.model.digests import (
     make_key,
 )
 from toolkit.model.evidence import NO_EVIDENCE, EvidenceKept, EvidenceWanted, pattern_fault
+from toolkit.model.observations import GRADES, Grade, Observation, worst_grade
 from toolkit.model.recipes import (
     Backend,
     Base,
@@ -60,6 +61,7 @@ from toolkit.model.trees import (
 )
 
 __all__ = [
+    "GRADES",
     "NO_EVIDENCE",
     "AppliedPatch",
     "ApplyStatus",
@@ -78,12 +80,14 @@ __all__ = [
     "FetchedBase",
     "FileChange",
     "Form",
+    "Grade",
     "Interpreter",
     "Key",
     "Lock",
     "LockedBase",
     "LockedComponent",
     "ManifestEntry",
+    "Observation",
     "Overlay",
     "OverlayPackage",
     "Part",
@@ -108,4 +112,5 @@ __all__ = [
     "key_difference",
     "make_key",
     "pattern_fault",
+    "worst_grade",
 ]
