@@ -126,7 +126,7 @@ def survey_imports(
 
 def _ask(executable: Path, environ: Mapping[str, str], cwd: Path, names: Sequence[str]) -> dict[str, Any]:
     settings = {name: environ[name] for name in PASSED if name in environ}
-    argv = [executable, "-c", START, CHILD, *names]
+    argv: list[str | Path] = [executable, "-c", START, CHILD, *names]
     try:
         done = run(argv, cwd=cwd, env=compose_env(environ, {**settings, **FIXED}), timeout=LIMIT, check=False)
     except CommandError as fault:
@@ -181,11 +181,14 @@ class _Places:
         )
 
     def reason(self, entry: str) -> tuple[Kind, str]:
-        """Say why an entry is on sys.path; the first reason is the one that gave it its rank."""
-        if entry == "":
+        """Say why an entry is on sys.path. A working directory that PYTHONPATH names first as well is meant to be."""
+        is_named = bool(self.pythonpath and self.pythonpath[0]) and _real(self.cwd / self.pythonpath[0]) == _real(
+            self.cwd
+        )
+        if entry == "" and not is_named:
             return "folder", "the working directory"
         for number, item in enumerate(self.pythonpath, 1):
-            if _real(self.cwd / item) == _real(entry):
+            if _real(self.cwd / item) == _real(self.cwd / entry):
                 count = len(self.pythonpath)
                 return "pythonpath", f"{'the empty ' if not item else ''}entry {number} of {count} of PYTHONPATH"
         if self.user is not None and _real(entry) == _real(self.user):

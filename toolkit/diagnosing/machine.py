@@ -1,0 +1,68 @@
+"""`toolkit doctor`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolkit.errors import FindingsError, UsageError
+from toolkit.options import (
+    common_options,
+    give,
+    interpreter_of,
+    interpreter_option,
+    make_console,
+    project_of,
+    recipe_option,
+)
+
+if TYPE_CHECKING:
+    from toolkit.project import Project
+
+
+@click.command()
+@recipe_option
+@interpreter_option
+@common_options
+def doctor(recipe: str, **options: Any) -> None:
+    """Look at the machine and the environment before anything fails: a line for each thing, and what to do about it.
+
+    It looks as training would start here and now: with this folder, these variables and the target interpreter. torch
+    is not imported. The exit code is 0 where nothing is `fail`, else 23.
+
+    \b
+    Example:  toolkit doctor
+              toolkit doctor --recipe dsv4-dvm-release --python .venv/bin/python --json
+    """
+    from toolkit.diagnosing import answers_machine as answers
+    from toolkit.doctor import examine
+    from toolkit.model import worst_grade
+
+    console = make_console(options)
+    here = _here()
+    observations = examine(
+        python=interpreter_of(options), environ=os.environ, cwd=here, project=_project(options), recipe=recipe
+    )
+    give(console, answers.describe_observations(observations))
+    if worst_grade(observations) == "fail":
+        raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.
+
+
+def _project(options: dict[str, Any]) -> Project | None:
+    """Return the project; None outside of any, unless one is named."""
+    try:
+        return project_of(options)
+    except UsageError:
+        if options["project"] is not None:
+            raise
+        return None
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as fault:
+        raise UsageError("the current folder is no longer there", hint="change to one that is") from fault
