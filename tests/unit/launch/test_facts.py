@@ -1,0 +1,61 @@
+"""The facts of a launch: known ones by their names, the others absent."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.launch import launch_facts, read_command
+
+
+def test_a_whole_command_gives_every_fact() -> None:
+    words = [
+        "NGPU=2",
+        "TORCHINDUCTOR_NPU_BACKEND=dvm",
+        "PYTORCH_NPU_ALLOC_CONF=a",
+        "PYTORCH_ALLOC_CONF=b",
+        "MODULE=m",
+        "CONFIG=c",
+        "./run.sh",
+        "--training.dtype=bfloat16",
+        "--training.steps=10",
+        "--model.attention-backend=vendor",
+        "--compile.enable",
+        "--checkpoint.no-enable",
+        "--debug.deterministic",
+        "--debug.seed=1",
+        "--dump_folder=/o",
+        "--training.seq_len=64",
+    ]
+    assert launch_facts(read_command(words, environ={})) == {
+        "backend": "dvm", "extensions_dir": "", "cache_dir": "", "pythonpath": "", "autoload": "",
+        "visible_devices": "", "overlay": "", "cann": "", "max_jobs": "", "launch_blocking": "", "alloc_conf": "a",
+        "dtype": "bfloat16", "attention_backend": "vendor", "steps": "10", "seed": "1", "dump_folder": "/o",
+        "global_batch_size": "", "local_batch_size": "", "seq_len": "64", "compile_backend": "", "load_path": "",
+        "dataset_path": "", "shard_degree": "", "expert_degree": "", "compile": "true", "checkpoint": "false",
+        "deterministic": "true", "module": "m", "config": "c", "ngpu": "2", "program": "./run.sh", "target": "",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "false"),
+        (["--debug.deterministic"], "true"),
+        (["--debug.no-deterministic"], "false"),
+        (["--debug.deterministic", "--debug.deterministic_warn_only"], "warn_only"),
+        (["--debug.deterministic-warn-only"], "warn_only"),
+        (["--debug.deterministic=\0X\0"], None),
+    ],
+)
+def test_determinism_is_one_of_three_or_unknown(words: list[str], expected: str | None) -> None:
+    assert launch_facts(read_command(["./run.sh", *words])).get("deterministic") == expected
+
+
+def test_a_configuration_file_may_say_what_the_command_does_not() -> None:
+    found = launch_facts(read_command(["./run.sh", "--job.config_file", "a.toml", "--training.steps=10"]))
+
+    assert found == {"steps": "10", "program": "./run.sh", "target": ""}
+
+
+def test_without_a_command_and_an_environment_nothing_is_known() -> None:
+    assert launch_facts(read_command([])) == {}
