@@ -1,0 +1,126 @@
+"""The compilers that training starts: C and C++ for generated code and extensions, ninja for extensions, CANN's own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from toolkit.doctor.asked import Asked
+from toolkit.doctor.observed import bad, doubtful, good
+from toolkit.doctor.places import cann_home, claims_device, is_host_sysroot
+from toolkit.errors import CommandError
+from toolkit.files import temporary_directory
+from toolkit.model import Observation
+from toolkit.process import compose_env, run
+
+LIMIT = 20.0
+"""Seconds after which a program that is only asked for its version, or for an empty program, is given up."""
+
+LANGUAGES = (
+    ("compiler.c", "CC", "cc", "c", '#include <stdio.h>\nint main(void) { return puts("") < 0; }\n'),
+    ("compiler.cxx", "CXX", "c++", "c++", "#include <string>\nint main() { return std::string().size(); }\n"),
+)
+"""For each line: its name, the variable that names another compiler, the default, the language, a program."""
+
+OF_CANN = {
+    "bishengir-compile": ("bin", "tools/bishengir/bin", "compiler/bishengir/bin"),
+    "ccec": ("bin", "tools/ccec_compiler/bin", "compiler/ccec_compiler/bin"),
+}
+"""CANN's compilers, and where they are in its home when they are not on PATH."""
+
+
+def examine_compilers(asked: Asked) -> list[Observation]:
+    """Compile a small program in C and in C++, run ninja on the PATH that ranks get, and look for CANN's compilers."""
+    with temporary_directory("toolkit-doctor-") as folder:
+        compiled = [_examine_compiler(asked, folder, *language) for language in LANGUAGES]
+        return [*compiled, _examine_ninja(asked, folder), *_examine_cann_compilers(asked, folder)]
+
+
+def _examine_compiler(asked: Asked, folder: Path, name: str, variable: str, default: str, language: str,
+                      program: str) -> Observation:  # fmt: skip
+    named = asked.environ.get(variable, "").strip()
+    words = shlex.split(named) if named else [default]
+    shown = f"{variable}={named}" if named else default
+    found = _which(words[0], asked)
+    if found is None:
+        return bad(name, f"{shown}: there is no such compiler on PATH", _how_to_get(variable if named else ""))
+    try:
+        run([*words, "-x", language, "-", "-o", folder / "program"], cwd=folder, env=_env(asked), timeout=LIMIT,
+            stdin=program.encode())  # fmt: skip
+    except CommandError as fault:
+        last = f": {fault.details[-1]}" if fault.details else ""
+        return bad(
+            name, f"{shown} ({found}) does not compile and link a program of two lines{last}",
+            f"see what it says: echo 'int main() {{}}' | {shlex.join(words)} -x {language} - -o /dev/null",
+        )  # fmt: skip
+    return good(name, f"{shown} ({found}) compiles and links")
+
+
+def _how_to_get(variable: str) -> str:
+    install = "install one (Debian: apt install g++)"
+    return f"{install}, or unset {variable}" if variable else install
+
+
+def _examine_ninja(asked: Asked, folder: Path) -> Observation:
+    """Say whether ninja runs. torch asks it for its version before it builds an extension, and so do we."""
+    mark = bad if claims_device(asked) else doubtful
+    found = _which("ninja", asked)
+    if found is None:
+        beside = asked.interpreter.executable.parent if asked.interpreter else None
+        if beside is not None and os.access(beside / "ninja", os.X_OK):
+            return mark(
+                "compiler.ninja", f"ninja is in {beside}, which is not on PATH: no extension can be built",
+                f"activate that environment, or: export PATH={shlex.quote(str(beside))}:$PATH",
+            )  # fmt: skip
+        python = asked.interpreter.executable if asked.interpreter else "python"
+        return mark("compiler.ninja", "no ninja on PATH: no extension can be built", f"{python} -m pip install ninja")
+    try:
+        version = run([found, "--version"], cwd=folder, env=_env(asked), timeout=LIMIT).stdout.strip()
+    except CommandError as fault:
+        last = f": {fault.details[-1]}" if fault.details else ""
+        return mark(
+            "compiler.ninja", f"{found} does not run{last}",
+            f"install it again in the environment that it belongs to, or take {Path(found).parent} off PATH",
+        )  # fmt: skip
+    return good("compiler.ninja", f"ninja {version} ({found}) runs")
+
+
+def _examine_cann_compilers(asked: Asked, folder: Path) -> Iterator[Observation]:
+    home = cann_home(asked)
+    if home is None or is_host_sysroot(home) or not home.is_dir():
+        return
+    for program, places in OF_CANN.items():
+        found = _which(program, asked) or _in_home(home, program, places)
+        name = f"compiler.{program}"
+        if found is None:
+            yield doubtful(
+                name, f"no {program} on PATH nor in {home}: NPU Triton and Ascend C kernels are not compiled (DVM "
+                "needs neither)",
+                "install CANN's toolkit whole, and source its set_env.sh",
+            )  # fmt: skip
+            continue
+        try:
+            run([found, "--version"], cwd=folder, env=_env(asked), timeout=LIMIT)
+        except CommandError as fault:
+            last = f": {fault.details[-1]}" if fault.details else ""
+            yield bad(name, f"{found} does not run{last}", "install the CANN that is for this machine again")
+        else:
+            yield good(name, f"{found} runs")
+
+
+def _in_home(home: Path, program: str, places: tuple[str, ...]) -> str | None:
+    return next((str(home / place / program) for place in places if os.access(home / place / program, os.X_OK)), None)
+
+
+def _which(program: str, asked: Asked) -> str | None:
+    return shutil.which(program, path=asked.environ.get("PATH", os.defpath))
+
+
+def _env(asked: Asked) -> Mapping[str, str]:
+    """Return what a rank would hand on to a program that it starts, as far as it changes how that runs."""
+    kept = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "CPATH", "LIBRARY_PATH", "VIRTUAL_ENV")
+    extra = {name: asked.environ[name] for name in kept if name in asked.environ}
+    return compose_env(asked.environ, extra)

@@ -1,0 +1,90 @@
+"""Where things of the machine are: CANN homes, device nodes, the file system under a path."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolkit.doctor.asked import Asked
+
+RUNTIME = "libascendcl.so"
+RUNTIME_FOLDERS = ("lib64", "runtime/lib64")
+HOME_PATTERNS = ("ascend-toolkit/*", "cann*", "cann/*", "latest")
+"""Where below an Ascend folder a CANN home may be: up to 8 `ascend-toolkit/<version>`, then `cann-<version>`."""
+
+SYSROOT_MARK = "toolkit-sysroot.json"
+NODE = re.compile(r"davinci(\d+)")
+
+STAND_IN = "nothing without an NPU: `toolkit run --host` has a stand-in"
+
+HOST_HINT = (
+    "without an NPU nothing of torch_npu loads by itself; look at the overlay on the host sysroot, where it lowers and "
+    "generates code and runs no kernel: toolkit run --host -- python …"
+)
+
+
+def device_numbers(asked: Asked) -> list[int]:
+    """List the numbers of the NPUs' device nodes, /dev/davinci0 on."""
+    found = (NODE.fullmatch(name) for name in _names(asked.root / "dev"))
+    return sorted(int(match[1]) for match in found if match)
+
+
+def cann_home(asked: Asked) -> Path | None:
+    """Return what ASCEND_HOME_PATH names."""
+    named = asked.environ.get("ASCEND_HOME_PATH")
+    return Path(named) if named else None
+
+
+def is_host_sysroot(home: Path | None) -> bool:
+    """Whether a CANN home is a host sysroot of ours."""
+    return home is not None and (home / SYSROOT_MARK).is_file()
+
+
+def claims_device(asked: Asked) -> bool:
+    """Whether training with an NPU is meant here: CANN is named, or there are device nodes."""
+    home = cann_home(asked)
+    return (home is not None and not is_host_sysroot(home)) or bool(device_numbers(asked))
+
+
+def has_runtime(home: Path) -> bool:
+    """Whether a folder is a CANN home: one with CANN's runtime library."""
+    return any((home / folder / RUNTIME).exists() for folder in RUNTIME_FOLDERS)
+
+
+def installed_canns(asked: Asked) -> list[Path]:
+    """List the CANN homes in the usual places, each once, by its own name and not by a link's."""
+    own = asked.environ.get("HOME")
+    above = [asked.root / "usr/local/Ascend", *([Path(own) / "Ascend"] if own else [])]
+    found = (home for folder in above for pattern in HOME_PATTERNS for home in sorted(folder.glob(pattern)))
+    return list(dict.fromkeys(home.resolve() for home in found if has_runtime(home)))
+
+
+def set_env_of(home: Path) -> Path:
+    """Return the set_env.sh to source for a CANN home, whether it lies in it or beside it."""
+    beside = (home / "set_env.sh", home.parent / "set_env.sh")
+    return next((file for file in beside if file.is_file()), beside[0])
+
+
+def nearest_folder(path: Path) -> Path:
+    """Return the path itself, or the nearest folder above it that is there."""
+    return next((place for place in (path, *path.parents) if place.exists()), Path("/"))
+
+
+def listed(names: list[str], limit: int = 5) -> str:
+    """Return names with commas between them, and how many more there are beyond the limit."""
+    more = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
+
+
+def split_paths(value: str) -> Iterator[Path]:
+    """Yield the folders of a variable such as LD_LIBRARY_PATH, in order, empty entries left out."""
+    yield from (Path(entry) for entry in value.split(":") if entry)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
