@@ -8,6 +8,7 @@ from pathlib import Path
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.import_path import examine_path
 from toolkit.doctor.interpreters import examine_interpreter
+from toolkit.doctor.machine import examine_machine
 from toolkit.doctor.observed import bad
 from toolkit.doctor.survey import Survey, survey_imports
 from toolkit.doctor.torches import examine_torch
@@ -39,7 +40,7 @@ def examine(
     observations = [*recipe_faults, *examine_interpreter(asked, survey, survey_fault)]
     if survey is not None:
         observations += [*examine_path(asked, survey), *examine_torch(asked, survey), *examine_triton(asked, survey)]
-    return tuple(observations)
+    return (*observations, *examine_machine(asked))
 
 
 def _interpreter(python: Path, environ: Mapping[str, str]) -> tuple[Interpreter | None, str]:

@@ -17,7 +17,7 @@ HOME_PATTERNS = ("ascend-toolkit/*", "cann*", "cann/*", "latest")
 SYSROOT_MARK = "toolkit-sysroot.json"
 NODE = re.compile(r"davinci(\d+)")
 
-STAND_IN = "nothing without an NPU: `toolkit run --host` has a stand-in"
+STAND_IN = "nothing to do without an NPU: `toolkit run --host` has a stand-in"
 
 HOST_HINT = (
     "without an NPU nothing of torch_npu loads by itself; look at the overlay on the host sysroot, where it lowers and "
