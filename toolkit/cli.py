@@ -46,7 +46,12 @@ if TYPE_CHECKING:
 STAGES = ("fetch", "patch", "wheel", "overlay", "verify")
 SHELLS = ("sh", "fish", "json", "dotenv", "github")
 
-LATE: Mapping[str, str] = MappingProxyType({"doctor": "toolkit.diagnosing.machine"})
+LATE: Mapping[str, str] = MappingProxyType(
+    {
+        "diagnose": "toolkit.diagnosing.logs",
+        "doctor": "toolkit.diagnosing.machine",
+    }
+)
 """Commands that are imported when they are asked for: the function of that name in the module."""
 
 

@@ -1,0 +1,96 @@
+"""What `toolkit diagnose` answers: text for a person, and the document of docs/diagnose-schema.json."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from toolkit.answers import Answer
+from toolkit.triage import Diagnosis, Evidence, Finding
+
+SCHEMA = 1
+WIDTH = 120
+SHOWN_FINDINGS = 5
+SHOWN_TEXT = 200
+
+
+def describe_diagnosis(found: Diagnosis, *, verbose: bool) -> Answer:
+    """Say what was found, best first; the text has the first few findings, with `verbose` all."""
+    shown = found.findings if verbose else found.findings[:SHOWN_FINDINGS]
+    blocks = [_finding_lines(one) for one in shown]
+    if len(shown) < len(found.findings):
+        blocks.append([f"{len(found.findings) - len(shown)} more findings: -v shows them"])
+    blocks += [[f"note: {_place(one)}: {_cut(one.text)}" for one in found.notes]] if found.notes else []
+    blocks += [[f"remark: {name}: {text}" for name, text in found.remarks]] if found.remarks else []
+    return Answer(text="\n\n".join("\n".join(block) for block in blocks if block), document=_document(found))
+
+
+def _finding_lines(one: Finding) -> list[str]:
+    goes_on = "; training went on" if one.goes_on else ""
+    times = f"; seen {one.count} times" if one.count > 1 else ""
+    certainty = "" if one.layer == "none" else f" ({one.kind}, confidence {one.confidence}{goes_on}{times})"
+    lines = [f"{one.layer}: {one.cause}{certainty}", *_wrapped("", one.summary)]
+    lines += [line for evidence in one.evidence for line in _evidence_lines(evidence)]
+    for label, text in (("do", one.fix), ("run", one.command), ("patch", one.patch), ("recipe", one.recipe),
+                        ("next", one.experiment)):  # fmt: skip
+        lines += _wrapped(f"{label}: ", text, is_whole=label == "run") if text else []
+    return lines
+
+
+def _evidence_lines(one: Evidence) -> list[str]:
+    who = "" if one.rank is None else f" (rank {one.rank})"
+    return [f"  at: {one.file}:{one.line}{who}", f"      {_cut(one.text)}"]
+
+
+def _wrapped(label: str, text: str, *, is_whole: bool = False) -> list[str]:
+    if is_whole:  # A command must be one line for the shell that it is pasted into.
+        return [f"  {label}{text}"]
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=f"  {label}", subsequent_indent=" " * (2 + len(label)), break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _place(one: Evidence) -> str:
+    return f"{one.file}:{one.line}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 4]} ..."
+
+
+def _document(found: Diagnosis) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "findings": [_finding_document(one) for one in found.findings],
+        "notes": [_evidence_document(one) for one in found.notes],
+        "remarks": [{"source": name, "text": text} for name, text in found.remarks],
+        "facts": dict(found.facts),
+        "sources": list(found.sources),
+        "lines": found.lines,
+        "bytes": found.bytes,
+    }
+
+
+def _finding_document(one: Finding) -> dict[str, Any]:
+    return {
+        "layer": one.layer,
+        "cause": one.cause,
+        "kind": one.kind,
+        "summary": one.summary,
+        "confidence": one.confidence,
+        "ranks": list(one.ranks),
+        "count": one.count,
+        "goes_on": one.goes_on,
+        "evidence": [_evidence_document(evidence) for evidence in one.evidence],
+        "fix": one.fix,
+        "command": one.command or None,
+        "patch": one.patch or None,
+        "recipe": one.recipe or None,
+        "experiment": one.experiment or None,
+        "source": one.source,
+    }
+
+
+def _evidence_document(one: Evidence) -> dict[str, Any]:
+    return {"file": one.file, "line": one.line, "rank": one.rank, "text": one.text}

@@ -1,0 +1,252 @@
+"""What one process logged together: exceptions with their tracebacks, and lines that tell of a failure.
+
+Wrappers and chains need no tree here: Python prints the innermost exception first, and so do loggers what came first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from toolkit.triage.exceptions import HEADER, Frame, Raised, link_of, read_frame, read_raised, unwrap
+from toolkit.triage.lines import Line
+
+PATIENCE = 60
+"""So many lines of its own may a process log before what it says next is another incident."""
+
+MESSAGE_LINES = 60
+CONTEXT_LINES = 12
+FRAMES_KEPT = 400
+ITEMS_KEPT = 300
+
+STEP = re.compile(r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?\b['\"]?\s*[:=]?\s*\[?(\d+)", re.IGNORECASE)
+PROGRESS = re.compile(r"loss|grad[_ ]?norm|tps\b|tokens/s|elapsed time per", re.IGNORECASE)
+ENDED_WELL = re.compile(r"\btraining (?:has |is )?(?:completed?|finished|done)\b", re.IGNORECASE)
+
+
+@dataclass(kw_only=True, slots=True)
+class Item:
+    """An exception with its traceback (`raised`), or another line with what is indented below it."""
+
+    lines: list[Line]
+    frames: list[Frame] = field(default_factory=list)
+    frame_lines: list[Line] = field(default_factory=list)
+    raised: Raised | None = None
+    name: str = ""
+    offset: int = 0
+    sealed: bool = False
+    """Whether the message is over: a record of a logger came behind it."""
+
+    @property
+    def text(self) -> str:
+        """All that it says, frames left out."""
+        return "\n".join(line.text for line in self.lines)
+
+    @property
+    def at(self) -> Line:
+        """Its first line, or that of the first frame where there is nothing but frames."""
+        return (self.lines or self.frame_lines)[0]
+
+
+@dataclass(kw_only=True, slots=True)
+class Incident:
+    """Items that one process logged together.
+
+    It stands between two offsets of its file, or comes again up to the last. `last_step` is the last step that the
+    process had logged before, `goes_on` whether it logs steps after.
+    """
+
+    file: str
+    rank: int | None
+    offset: int
+    last_offset: int
+    items: list[Item] = field(default_factory=list)
+    last_step: int | None = None
+    goes_on: bool = False
+    count: int = 1
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of every item, and its frames."""
+        return [one.text for one in self.items] + [str(frame) for one in self.items for frame in one.frames]
+
+    @property
+    def when(self) -> Line | None:
+        """The first line of it that says a time."""
+        lines = (line for one in self.items for line in (*one.frame_lines[:1], *one.lines) if line.when is not None)
+        return next(lines, None)
+
+    @property
+    def signature(self) -> str:
+        """What is the same of two incidents that are the same but for numbers and addresses."""
+        first, last = self.items[0], self.items[-1]
+        return re.sub(r"0x[0-9a-f]+|\d+", "", f"{len(self.items)} {first.text[:400]} {last.text[:400]}")
+
+
+class Stream:
+    """Takes the lines of one process and groups them.
+
+    While an incident is `open`, the next lines of the process matter even where no word of a rule is in them.
+    """
+
+    def __init__(self, *, file: str, rank: int | None) -> None:
+        self.file = file
+        self.rank = rank
+        self.done: list[Incident] = []
+        self._open: Incident | None = None
+        self._item: Item | None = None
+        self._in_frames = False
+        self._quiet = 0
+
+    @property
+    def open(self) -> Incident | None:
+        """The incident that is open."""
+        return self._open
+
+    def feed(self, line: Line, *, offset: int, is_hit: bool) -> bool:
+        """Take a line and say whether it belongs to an incident.
+
+        `is_hit` is one that a rule may be about, or that its own level calls an error.
+        """
+        is_taken = self._take_structure(line, offset) or self._take_rest(line, is_hit)
+        if not is_taken and is_hit:
+            self._add(Item(lines=[line], offset=offset))
+            is_taken = True
+        if is_taken:
+            self._quiet = 0
+            if self._open is not None:
+                self._open.last_offset = offset
+            return True
+        self._quiet += 1
+        if self._open is not None and (self._quiet > PATIENCE or is_step(line.text)):
+            self.close()
+        return False
+
+    def close(self) -> None:
+        """End the incident that is open."""
+        if self._open is not None and self._open.items:
+            self.done.append(self._open)
+        self._open = self._item = None
+        self._in_frames, self._quiet = False, 0
+
+    def _take_structure(self, line: Line, offset: int) -> bool:
+        """Take what a traceback is made of."""
+        text = line.text
+        if HEADER.search(text):
+            self._start_frames(offset)
+            return True
+        if (frame := read_frame(text)) is not None:
+            if not self._in_frames:
+                self._start_frames(offset)
+            assert self._item is not None
+            if len(self._item.frames) < FRAMES_KEPT:
+                path, number, function = frame
+                self._item.frames.append(Frame(path=path, line=number, function=function, source=""))
+                self._item.frame_lines.append(line)
+            return True
+        if link_of(text):
+            self._seal()
+            self._ensure_open(offset)
+            return True
+        found = read_raised(text, in_traceback=self._in_frames)
+        if found is None:
+            return False
+        self._raise(found, line, offset)
+        return True
+
+    def _take_rest(self, line: Line, is_hit: bool) -> bool:
+        """Take a frame's source, or what belongs to the message or line before it."""
+        item, text = self._item, line.text
+        if item is None:
+            return False
+        if self._in_frames:
+            if text[:1].isspace() or not text:
+                _add_source(item, text)
+                return True
+            if line.level or is_step(text):
+                return False
+            self._in_frames = False
+        if item.sealed or is_step(text):
+            return False
+        if _is_record(line, item):
+            item.sealed = True
+            return False
+        limit = MESSAGE_LINES if item.name else CONTEXT_LINES
+        if len(item.lines) >= limit or (is_hit and not item.name):
+            item.sealed = True
+            return False
+        item.lines.append(line)
+        return True
+
+    def _start_frames(self, offset: int) -> None:
+        self._add(Item(lines=[], offset=offset))
+        self._in_frames = True
+
+    def _raise(self, found: tuple[str, str], line: Line, offset: int) -> None:
+        """Let an exception end the open traceback, or stand alone."""
+        if not (self._in_frames and self._item is not None):
+            self._add(Item(lines=[], offset=offset))
+        assert self._item is not None
+        self._item.name = found[0]
+        self._item.lines.append(line)
+        self._in_frames = False
+
+    def _add(self, item: Item) -> None:
+        self._seal()
+        incident = self._ensure_open(item.offset)
+        self._item = item
+        if len(incident.items) < ITEMS_KEPT:
+            incident.items.append(item)
+
+    def _seal(self) -> None:
+        self._in_frames = False
+        if self._item is not None:
+            self._item.sealed = True
+
+    def _ensure_open(self, offset: int) -> Incident:
+        if self._open is None:
+            self._open = Incident(file=self.file, rank=self.rank, offset=offset, last_offset=offset)
+        return self._open
+
+
+def finish(incident: Incident) -> Incident:
+    """Read each exception's message, now that all of it is there; items of frames alone stay as they are."""
+    for item in incident.items:
+        if item.name:
+            first = read_raised(item.lines[0].text, in_traceback=True)
+            message = "\n".join([first[1] if first else "", *(line.text for line in item.lines[1:])])
+            item.raised = unwrap(item.name, message)
+    incident.items = [one for one in incident.items if one.lines or one.frames]
+    return incident
+
+
+def step_of(text: str) -> int | None:
+    """Return the step of a line that tells of training's progress."""
+    found = STEP.search(text)
+    return int(found[1]) if found and PROGRESS.search(text) else None
+
+
+def is_step(text: str) -> bool:
+    """Whether a line tells of training's progress."""
+    return step_of(text) is not None
+
+
+def is_progress(text: str) -> bool:
+    """Whether a line says that training went on, or has ended as it should."""
+    return is_step(text) or bool(ENDED_WELL.search(text))
+
+
+def _is_record(line: Line, item: Item) -> bool:
+    """Whether a logger wrote this line by itself, not as more of the item's text."""
+    first = item.lines[0] if item.lines else None
+    if line.level in ("debug", "info"):
+        return True
+    return bool(first and line.when is not None and first.when is None and line.level)
+
+
+def _add_source(item: Item, text: str) -> None:
+    """Give the last frame its source line; the carets below it are left out."""
+    shown = text.strip()
+    if item.frames and not item.frames[-1].source and shown.strip("~^ "):
+        last = item.frames[-1]
+        item.frames[-1] = Frame(path=last.path, line=last.line, function=last.function, source=shown)

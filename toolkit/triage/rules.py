@@ -1,0 +1,186 @@
+"""The rules by which logs are judged, as data: `rules/*.toml`, strictly read.
+
+A pattern is an RE2 regular expression: it takes linear time on any log, and has no look-around. What it may name and
+test is told at `When`; docs/diagnose-rules.md shows how to write a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from toolkit.errors import RecipeError
+from toolkit.schema import TomlError, describe_faults, find_faults, parse_toml
+from toolkit.triage.expressions import names_in
+from toolkit.triage.values import Confidence, Kind, Layer
+
+FOLDER = "rules"
+
+
+class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One way for a rule to apply: all of what it says holds for one item of an incident, or for the incident.
+
+    Of the item (an exception with its traceback, or a line with what is indented below it): `line` is searched in all
+    of its text; `exception` is the whole name of the innermost exception's class, without its module; `message` is
+    searched in that exception's message; `frame` in each frame of its traceback, written `path:line in function:
+    source`; `last_frame` only in the one that raised. Of the incident (what was logged together by one process):
+    `near` are all found in some line of it, `not_near` and `no_frame` in none. Of the run: `facts` match wholly (an
+    empty pattern is a fact that is known to be unset), `no_facts` are not known. `where` is a condition on numbers: on
+    groups that the patterns name, and on `last_step` (the last step that the process logged before).
+    """
+
+    line: str = ""
+    exception: str = ""
+    message: str = ""
+    frame: str = ""
+    last_frame: str = ""
+    near: list[str] = []
+    not_near: list[str] = []
+    no_frame: str = ""
+    facts: dict[str, str] = {}
+    no_facts: list[str] = []
+    where: str = ""
+
+    @property
+    def is_of_item(self) -> bool:
+        """Whether it needs an item at all; else it is about the launch only."""
+        return bool(self.line or self.exception or self.message or self.frame or self.last_frame)
+
+    @property
+    def patterns(self) -> list[str]:
+        """Every pattern of it."""
+        own = (self.line, self.exception, self.message, self.frame, self.last_frame, self.no_frame)
+        return [one for one in (*own, *self.near, *self.not_near, *self.facts.values()) if one]
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a cause looks like, what it means and what to do.
+
+    `summary`, `fix`, `command` and `experiment` are templates: `{name}` is a group that a pattern names, a fact, or one
+    of `numbers`, which are sums of those (a name ending in `_gib` is shown in GiB). A `generic` rule decides only where
+    no other does. `anchors` are words without which its lines cannot be found: needed only where a sample shows it.
+    """
+
+    cause: str
+    layer: Layer
+    summary: str
+    means: str
+    source: str
+    when: list[When]
+    kind: Kind = "cause"
+    confidence: Confidence = "high"
+    generic: bool = False
+    numbers: dict[str, str] = {}
+    fix: str = ""
+    command: str = ""
+    patch: str = ""
+    recipe: str = ""
+    experiment: str = ""
+    anchors: list[str] = []
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a line says of the launch: the group `value` of `line`, or `value` itself. The last one said counts."""
+
+    name: str
+    line: str
+    value: str = ""
+    anchors: list[str] = []
+
+
+class _RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    rule: list[Rule] = []
+    fact: list[Fact] = []
+    anchors: list[str] = []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleBook:
+    """All rules, in the order of their files, and what makes a line worth looking at."""
+
+    rules: tuple[Rule, ...]
+    facts: tuple[Fact, ...]
+    anchors: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def shipped_rules() -> RuleBook:
+    """Return the rules that come with the toolkit."""
+    folder = resources.files("toolkit.triage").joinpath(FOLDER)
+    texts = {one.name: one.read_text(encoding="utf-8") for one in folder.iterdir() if one.name.endswith(".toml")}
+    return read_rules(texts)
+
+
+def read_rules(texts: Mapping[str, str]) -> RuleBook:
+    """Read rule files, name -> text; RecipeError names the file and what is wrong in it, or all faults of its rules."""
+    files: list[_RuleFile] = [_read_file(name, texts[name]) for name in sorted(texts)]
+    rules = tuple(rule for one in files for rule in one.rule)
+    facts = tuple(fact for one in files for fact in one.fact)
+    words = [word for one in files for word in one.anchors]
+    words += [word for rule in rules for word in rule.anchors] + [word for fact in facts for word in fact.anchors]
+    return RuleBook(rules=rules, facts=facts, anchors=tuple(dict.fromkeys(words)))
+
+
+def add_rules(book: RuleBook, texts: Mapping[str, str]) -> RuleBook:
+    """Return a book with more rules before its own; one whose cause the book has already takes its place.
+
+    Raises RecipeError for files that cannot be read, or whose rules are wrong.
+    """
+    more = read_rules(texts)
+    if faults := rule_faults(more):
+        raise RecipeError(f"{len(faults)} faults in rules", hint="see docs/diagnose-rules.md", details=faults)
+    causes = {rule.cause for rule in more.rules}
+    return RuleBook(
+        rules=(*more.rules, *(rule for rule in book.rules if rule.cause not in causes)),
+        facts=(*book.facts, *more.facts),
+        anchors=tuple(dict.fromkeys((*book.anchors, *more.anchors))),
+    )
+
+
+def rule_faults(
+    book: RuleBook, patches: Sequence[str] | None = None, recipes: Sequence[str] | None = None
+) -> list[str]:
+    """List what is wrong with rules that could be read: patterns, sums, names said twice, names of nothing."""
+    import re2
+
+    faults = []
+    causes = [rule.cause for rule in book.rules]
+    faults += [f"{cause}: said twice" for cause in sorted(set(causes)) if causes.count(cause) > 1]
+    quiet = re2.Options()
+    quiet.log_errors = False
+    for rule in book.rules:
+        for when in rule.when:
+            for pattern in when.patterns:
+                try:
+                    re2.compile(pattern, quiet)
+                except re2.error as fault:
+                    faults.append(f"{rule.cause}: {pattern!r}: {fault}")
+        for expression in (*rule.numbers.values(), *(when.where for when in rule.when if when.where)):
+            try:
+                names_in(expression)
+            except ValueError as fault:
+                faults.append(f"{rule.cause}: {fault}")
+        if patches is not None and rule.patch and rule.patch not in patches:
+            faults.append(f"{rule.cause}: patch {rule.patch!r} is not in patches/")
+        if recipes is not None and rule.recipe and rule.recipe not in recipes:
+            faults.append(f"{rule.cause}: recipe {rule.recipe!r} is not in recipes/")
+    return faults
+
+
+def _read_file(name: str, text: str) -> _RuleFile:
+    try:
+        _, raw = parse_toml(text.encode("utf-8", "surrogateescape"))
+    except TomlError as fault:
+        raise RecipeError(f"the rules in {name}: {fault.what}", hint="see docs/diagnose-rules.md") from fault
+    if faults := find_faults(raw, _RuleFile):
+        raise RecipeError(
+            f"the rules in {name} cannot be read",
+            hint="see docs/diagnose-rules.md",
+            details=describe_faults(faults, Path(name), text),
+        )
+    return msgspec.convert(raw, _RuleFile)

@@ -1,0 +1,81 @@
+"""What is said where no rule applies: what was looked at, and what to collect next; or that nothing failed."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from toolkit.triage.findings import evidence_of
+from toolkit.triage.incidents import Incident, Item
+from toolkit.triage.values import Evidence, Finding
+from toolkit.triage.walking import LogRead
+
+COLLECT = (
+    "run it again with TORCH_LOGS=+dynamo,aot,inductor,output_code TORCH_COMPILE_DEBUG=1 and diagnose the whole log of "
+    "every rank; a run in eager (no compile) with the same data says whether compiling matters at all"
+)
+COLLECT_ELSEWHERE = "diagnose the whole log of every rank; what failed here is not in torch's or torch_npu's own words"
+FRAMEWORK = ("/torch/", "/torch_npu/", "/triton/", "torchinductor", "cann_ops_transformer")
+
+
+def unknown_finding(incident: Incident, *, wrappers: Container[int], noted: Container[int]) -> Finding | None:
+    """Say what failed without knowing why; None where an incident holds no failure.
+
+    That is one of lines that a logger calls errors and that training went on after.
+    """
+    places = [at for at in range(len(incident.items)) if at not in noted]
+    raised = [at for at in places if incident.items[at].raised is not None]
+    inner = next((at for at in raised if at not in wrappers), raised[0] if raised else None)
+    if inner is None and (not places or incident.goes_on):
+        return None
+    item = incident.items[places[0] if inner is None else inner]
+    is_framework = any(word in frame.path for frame in item.frames for word in FRAMEWORK)
+    lines = [*item.lines[:1], *item.frame_lines[-1:]]
+    return Finding(
+        layer="unknown",
+        cause="unrecognized",
+        kind="cause",
+        summary=_summary(item, is_framework=is_framework, is_wrapper=inner in wrappers if inner is not None else False),
+        confidence="low",
+        evidence=tuple(evidence_of(incident, line) for line in lines),
+        ranks=() if incident.rank is None else (incident.rank,),
+        count=incident.count,
+        experiment=COLLECT if is_framework else COLLECT_ELSEWHERE,
+        source="no rule applies",
+        goes_on=incident.goes_on,
+    )
+
+
+def nothing_failed(logs: Sequence[LogRead]) -> Finding:
+    """Say that nothing failed, as far as the logs tell, on the last sign of progress in them."""
+    lines = sum(log.lines for log in logs)
+    progress = [log.progress for log in logs if log.progress is not None]
+    return Finding(
+        layer="none",
+        cause="nothing-failed",
+        kind="note",
+        summary=f"nothing failed in {lines} lines of {len(logs)} log{'s' * (len(logs) != 1)}",
+        confidence="high" if progress else "low",
+        evidence=_last(progress),
+        source="no line tells of a failure",
+    )
+
+
+def _last(progress: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(progress[-1:])
+
+
+def _summary(item: Item, *, is_framework: bool, is_wrapper: bool) -> str:
+    first = item.text.partition("\n")[0][:300]
+    if item.raised is None:
+        return f"the log calls this an error, and no rule knows it: {first}"
+    if is_wrapper:
+        return f"only the wrapper is in the log, not what it wraps: {first}"
+    last = item.frames[-1] if item.frames else None
+    where = f" in {last.path}:{last.line} ({last.function})" if last else ""
+    whose = "" if is_framework or not item.frames else "; nothing of torch or the NPU is in its traceback"
+    said = ": ".join(filter(None, (item.raised.name, _first(item.raised.message))))
+    return f"{said}{where}: no rule knows it{whose}"
+
+
+def _first(message: str) -> str:
+    return message.strip().partition("\n")[0][:300]

@@ -1,0 +1,267 @@
+"""Go through a log of any size: stop only where a word of the rules stands, and at what belongs to it.
+
+RE2 looks for all words at once, at memory speed and without case; a line without any is never looked at, unless an
+incident is open. Memory does not grow with the log: one chunk and the one before it are held, and of incidents that
+repeat only the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import re2
+
+from toolkit.triage.incidents import PATIENCE, Incident, Stream, finish, is_progress, step_of
+from toolkit.triage.lines import Line, peel
+from toolkit.triage.rules import Fact, RuleBook
+from toolkit.triage.values import Evidence
+
+LONGEST = 16_384
+"""Of a longer line so many bytes are read: its head, where the prefixes are, and what stands around the word."""
+
+HEAD = 512
+KNOWN_LINES = 50_000
+REPEATS = 20
+"""A line that differs from earlier ones in digits only is looked at so many times."""
+
+INCIDENTS_KEPT = 400
+STEP_LINES = 400
+TAIL = 262_144
+"""So many bytes are looked back for the last step."""
+
+CROWDED_PATIENCE = 400
+"""So many lines of a file may come between two of one process, where several of them fail at once."""
+
+PROGRESS_WORDS = re.compile(rb"step|iter|training", re.IGNORECASE)
+DIGITS = b"0123456789"
+
+
+@dataclass(kw_only=True, slots=True)
+class Said:
+    """What a log says of a fact, and where."""
+
+    value: str
+    evidence: Evidence
+
+
+@dataclass(kw_only=True, slots=True)
+class LogRead:
+    """What one log holds."""
+
+    name: str
+    incidents: list[Incident] = field(default_factory=list)
+    facts: dict[str, Said] = field(default_factory=dict)
+    progress: Evidence | None = None
+    lines: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finder:
+    """Compiled rules: the words that stop the walk, and what decides whether a line is worth keeping."""
+
+    words: Any
+    lines: Any
+    facts: Any
+    said: tuple[tuple[Fact, Any], ...]
+
+
+def make_finder(book: RuleBook) -> Finder:
+    """Compile the words of all rules, and the patterns of their lines."""
+    words = re2.compile(b"(?i)" + b"|".join(re2.escape(word.encode()) for word in book.anchors))
+    return Finder(
+        words=words,
+        lines=_pattern_set(when.line for rule in book.rules for when in rule.when if when.line),
+        facts=_pattern_set(fact.line for fact in book.facts),
+        said=tuple((fact, re2.compile(fact.line)) for fact in book.facts),
+    )
+
+
+def _pattern_set(patterns: Iterable[str]) -> Any:
+    """Compile patterns that are searched at once."""
+    found = re2.Set.SearchSet()
+    for pattern in patterns:
+        found.Add(pattern)
+    found.Compile()
+    return found
+
+
+def read_log(name: str, rank: int | None, chunks: Iterable[bytes], finder: Finder) -> LogRead:
+    """Return what a log holds; `rank` is its file's, for lines that name none."""
+    walker = _Walker(name, rank, finder)
+    for chunk in chunks:
+        walker.take(chunk)
+    return walker.end()
+
+
+class _Walker:
+    """Holds the place in one log, and its streams."""
+
+    def __init__(self, name: str, rank: int | None, finder: Finder) -> None:
+        self._finder = finder
+        self._rank = rank
+        self._log = LogRead(name=name)
+        self._streams: dict[int | None, Stream] = {}
+        self._last_stream: Stream | None = None
+        self._known: dict[bytes, int] = {}
+        self._repeated: dict[bytes, Incident] = {}
+        self._signatures: dict[str, Incident] = {}
+        self._attention = 0
+        self._number = 1
+        self._chunk = self._before = b""
+        self._chunk_at = self._base = 0
+
+    def take(self, chunk: bytes) -> None:
+        """Go through one chunk."""
+        self._before, self._chunk, self._chunk_at = self._chunk, chunk, self._base
+        counted = 0
+        for start, end, at in self._places(chunk):
+            self._number += chunk.count(b"\n", counted, start)
+            counted = start
+            self._look_at(_cut(chunk, start, end, at), offset=self._chunk_at + start, is_word=at >= 0)
+        self._number += chunk.count(b"\n", counted)
+        self._base += len(chunk)
+
+    def end(self) -> LogRead:
+        """Close what is open and return all."""
+        for stream in self._streams.values():
+            stream.close()
+        self._collect()
+        self._log.lines = self._number - (1 if self._chunk.endswith(b"\n") or not self._chunk else 0)
+        self._log.bytes = self._base
+        for incident in self._log.incidents:
+            incident.goes_on = self._goes_on_after(incident)
+        self._log.progress = self._last_progress()
+        return self._log
+
+    def _places(self, chunk: bytes) -> Iterator[tuple[int, int, int]]:
+        """Yield the lines to look at: start, end, and where a word stands in it (-1: it has none)."""
+        cursor, size = 0, len(chunk)
+        while cursor < size:
+            at, start = -1, cursor
+            if self._attention <= 0:
+                found = self._finder.words.search(chunk, cursor)
+                if found is None:
+                    return
+                at = found.start()
+                start = chunk.rfind(b"\n", cursor, at) + 1 or cursor
+            end = chunk.find(b"\n", start)
+            end = size if end < 0 else end
+            if at < 0:
+                found = self._finder.words.search(chunk, start, end)
+                at = found.start() if found else -1
+            yield start, end, at
+            cursor = end + 1
+
+    def _look_at(self, raw: bytes, *, offset: int, is_word: bool) -> None:
+        self._attention -= 1
+        key = raw.translate(None, DIGITS)
+        if is_word and self._known.get(key, 0) >= REPEATS:
+            self._repeat(key, offset)
+            return
+        line = peel(raw.decode("utf-8", "replace"), self._number)
+        is_kept = is_word and self._is_kept(line)
+        stream = self._stream_of(line)
+        was_open = stream.open
+        is_taken = stream.feed(line, offset=offset, is_hit=is_kept)
+        if is_word and (is_kept or not is_taken) and len(self._known) < KNOWN_LINES:
+            self._known[key] = self._known.get(key, 0) + 1 if is_kept else REPEATS
+        self._follow(stream, key, offset, is_new=stream.open is not was_open)
+
+    def _follow(self, stream: Stream, key: bytes, offset: int, *, is_new: bool) -> None:
+        """Read on where an incident is open, until nothing more comes of it."""
+        incident = stream.open
+        if incident is not None:
+            if incident.last_offset == offset:
+                self._last_stream = stream
+                self._repeated[key] = incident
+                is_crowded = sum(one.open is not None for one in self._streams.values()) > 1
+                self._attention = CROWDED_PATIENCE if is_crowded else PATIENCE
+            if is_new:
+                incident.last_step = self._last_step(stream.rank, offset)
+        if self._attention == 0:
+            for one in self._streams.values():
+                one.close()
+        self._collect()
+
+    def _is_kept(self, line: Line) -> bool:
+        """Note what a line says of the launch, and tell whether a rule may be about it."""
+        for at in self._finder.facts.Match(line.text) or ():
+            fact, pattern = self._finder.said[at]
+            found = pattern.search(line.text)
+            value = fact.value or (found.groupdict().get("value") or "" if found else "")
+            self._log.facts[fact.name] = Said(value=value, evidence=self._evidence(line))
+        return line.level in ("error", "fatal") or bool(self._finder.lines.Match(line.text))
+
+    def _repeat(self, key: bytes, offset: int) -> None:
+        """Count a line that was looked at often enough, and remember where it stood last."""
+        if (incident := self._repeated.get(key)) is not None:
+            incident.count += 1
+            incident.last_offset = offset
+
+    def _stream_of(self, line: Line) -> Stream:
+        """Return the stream of a line; one without any prefix goes on with what was said just before it."""
+        has_prefix = line.rank is not None or line.level or line.when is not None
+        last = self._last_stream
+        if not has_prefix and last is not None and last.open is not None:
+            return last
+        rank = self._rank if line.rank is None else line.rank
+        if rank not in self._streams:
+            self._streams[rank] = Stream(file=self._log.name, rank=rank)
+        return self._streams[rank]
+
+    def _collect(self) -> None:
+        """Keep incidents that have ended; of those that are the same, the first with their number."""
+        for stream in self._streams.values():
+            while stream.done:
+                incident = finish(stream.done.pop(0))
+                if not incident.items:
+                    continue
+                known = self._signatures.get(incident.signature)
+                if known is not None:
+                    known.count += incident.count
+                    known.last_offset = incident.last_offset
+                elif len(self._signatures) < INCIDENTS_KEPT:
+                    self._signatures[incident.signature] = incident
+                    self._log.incidents.append(incident)
+
+    def _last_step(self, rank: int | None, offset: int) -> int | None:
+        """Return the step of the last line before an offset that tells of the process's progress."""
+        lines = reversed(self._tail(offset))
+        steps = (step_of(one.text) for one in lines if one.rank in (None, rank) or rank is None)
+        return next((step for step in steps if step is not None), None)
+
+    def _goes_on_after(self, incident: Incident) -> bool:
+        after = (line for line in self._tail(self._base, after=incident.last_offset))
+        return any(is_progress(line.text) for line in after if line.rank in (None, incident.rank))
+
+    def _last_progress(self) -> Evidence | None:
+        found = [line for line in self._tail(self._base, number=self._number) if is_progress(line.text)]
+        return self._evidence(found[-1]) if found else None
+
+    def _tail(self, offset: int, *, after: int = -1, number: int = 0) -> list[Line]:
+        """Return what may tell of progress in the last lines before an offset (in line `number`), and behind another."""
+        at = self._chunk_at - len(self._before)
+        held = self._before + self._chunk if offset - self._chunk_at < TAIL else self._chunk
+        at = at if held is not self._chunk else self._chunk_at
+        start = max(0, offset - at - TAIL, after - at)
+        lines = held[start : offset - at].split(b"\n")[1 if start else 0 :]
+        first = number - len(lines) + 1
+        told = [(at, line) for at, line in enumerate(lines, first) if PROGRESS_WORDS.search(line)]
+        return [peel(line[:LONGEST].decode("utf-8", "replace"), at) for at, line in told[-STEP_LINES:]]
+
+    def _evidence(self, line: Line) -> Evidence:
+        rank = self._rank if line.rank is None else line.rank
+        return Evidence(file=self._log.name, line=line.number, text=line.text, rank=rank)
+
+
+def _cut(chunk: bytes, start: int, end: int, at: int) -> bytes:
+    """Return a line, of a very long one its head and what stands around the word."""
+    if end - start <= LONGEST:
+        return chunk[start:end]
+    middle = max(at, start + HEAD)
+    around = (LONGEST - HEAD) // 2
+    return chunk[start : start + HEAD] + chunk[max(start + HEAD, middle - around) : min(end, middle + around)]
