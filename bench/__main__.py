@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.diagnose import make_training_log, require_found, write_words
 from bench.measure import compare, run_once
 from bench.patches import make_long_series
 from bench.scan import make_generated_files, parse_seconds, run_scan
 from tests.native_sample import make_native_sample
 from tests.upstream import check_out, make_build_environment
+from toolkit.errors import FindingsError
 
 ROOT = Path(__file__).parent.parent
 RECIPE = "dsv4-dvm-release"
@@ -301,6 +303,43 @@ def measure_reference(ground: Ground) -> Iterator[Row]:
     )
 
 
+def measure_diagnose(ground: Ground) -> Iterator[Row]:
+    """(k) The diagnosis of a log of 1 GB on one core, against `grep` for as many words; and of a small one."""
+    size = 1_000_000_000
+    folder = ground.folder / "diagnose"
+    folder.mkdir()
+    large, small, words = folder / "large.log", folder / "small.log", folder / "words"
+    make_training_log(large, size=size)
+    make_training_log(small, size=20_000)
+    count = write_words(words)
+    ours = [TOOLKIT, "diagnose", str(large)]
+    require_found(ours, ground.env)
+    # grep stops at the first line that it finds where its output goes nowhere.
+    theirs = ["sh", "-c", f"LC_ALL=C exec grep -F -c -f '{words}' '{large}' > '{folder / 'counted'}'"]
+    codes = (0, FindingsError.exit_code)
+    pair = compare(always(ours), always(theirs), env=ground.env, cores={0}, runs=3, codes=codes)
+    speed = size / 1e6 / pair.ours
+    yield Row(
+        what="(k) diagnose a log of 1 GB, one core",
+        ours=f"{pair.ours:.1f} s, {pair.peak_mb:.0f} MB",
+        theirs=f"grep -F with its {count} words: {pair.theirs:.1f} s",
+        figure=f"{speed:.0f} MB/s, {pair.ratio:.1f} times its time",
+        target="at least 100 MB/s, under 200 MB",
+        met=speed >= 100 and pair.peak_mb < 200,
+    )
+    pair = compare(
+        always([TOOLKIT, "diagnose", str(small)]), always([PYTHON, "-c", "pass"]), env=ground.env, runs=21, codes=codes
+    )
+    yield Row(
+        what="(k) diagnose a log of 20 kB",
+        ours=f"{pair.ours * 1000:.0f} ms, {pair.peak_mb:.0f} MB",
+        theirs=f"python -c pass: {pair.theirs * 1000:.0f} ms",
+        figure=f"{pair.ours * 1000:.0f} ms",
+        target="under 150 ms",
+        met=pair.ours < 0.15,
+    )
+
+
 MEASUREMENTS: tuple[Callable[[Ground], Iterator[Row]], ...] = (
     measure_repack,
     measure_overlay,
@@ -311,6 +350,7 @@ MEASUREMENTS: tuple[Callable[[Ground], Iterator[Row]], ...] = (
     measure_status,
     measure_scan,
     measure_reference,
+    measure_diagnose,
 )
 
 

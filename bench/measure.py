@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +35,10 @@ Step = Callable[[], Sequence[str]]
 """Prepares one run (outside the clock) and returns its argv."""
 
 
-def run_once(argv: Sequence[str], *, env: Mapping[str, str], cores: set[int] | None = None) -> Run:
-    """Run a command to its end; raise CalledProcessError where it fails."""
+def run_once(
+    argv: Sequence[str], *, env: Mapping[str, str], cores: set[int] | None = None, codes: Collection[int] = (0,)
+) -> Run:  # fmt: skip
+    """Run a command to its end; raise CalledProcessError where it fails: where its exit code is none of `codes`."""
     with tempfile.TemporaryFile() as errors:
         started = time.perf_counter()
         child = subprocess.Popen(
@@ -53,17 +55,20 @@ def run_once(argv: Sequence[str], *, env: Mapping[str, str], cores: set[int] | N
         child.wait()
         seconds = time.perf_counter() - started
         watcher.join()
-        if child.returncode:
+        if child.returncode not in codes:
             errors.seek(0)
             raise subprocess.CalledProcessError(child.returncode, argv, stderr=errors.read()[-2000:])
     return Run(seconds=seconds, peak_mb=max(peak) / 1024)
 
 
-def compare(ours: Step, theirs: Step, *, env: Mapping[str, str], runs: int = 5, cores: set[int] | None = None) -> Pair:
-    """Measure two commands in turn, after a run of each that does not count."""
+def compare(
+    ours: Step, theirs: Step, *, env: Mapping[str, str], runs: int = 5, cores: set[int] | None = None,
+    codes: Collection[int] = (0,),
+) -> Pair:  # fmt: skip
+    """Measure two commands in turn, after a run of each that does not count; `codes` are what ours may end with."""
     pairs = []
     for number in range(runs + 1):
-        pair = run_once(ours(), env=env, cores=cores), run_once(theirs(), env=env, cores=cores)
+        pair = run_once(ours(), env=env, cores=cores, codes=codes), run_once(theirs(), env=env, cores=cores)
         if number:
             pairs.append(pair)
     return Pair(
