@@ -64,6 +64,8 @@ def open_library(path: Path) -> Library:
         raw = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         return _parse(path, raw)
+    except ElfError:
+        raise
     except (struct.error, IndexError, StopIteration, ValueError) as fault:
         raise ElfError(f"{path} is no whole 64-bit library") from fault
 

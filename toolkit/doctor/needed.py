@@ -148,17 +148,18 @@ def _owner_of_library(name: str) -> Owner:
 
 def _describe_missing(asked: Asked, owner: Owner, missing: Sequence[Missing]) -> Observation:
     is_hard = owner.key in ("torch", "torch_npu") or (owner.key != "nnal" and claims_device(asked))
-    broken = [f"{one.name} ({one.broken})" for one in missing if one.broken]
+    broken = [one.broken for one in missing if one.broken]
     names = [one.name for one in missing if not one.broken]
-    parts = [f"not found: {listed(names, 12)}"] if names else []
-    parts += [f"cannot be used: {listed(broken)}"] if broken else []
-    by = listed(sorted({one.by for one in missing}), 3)
+    by = listed(sorted({one.by for one in missing if not one.broken}), 3)
+    needs = "needs" if "," not in by else "need"
+    parts = [f"libraries of {owner.title} that {by} {needs} are not found: {listed(names, 12)}"] if names else []
+    parts += [f"a library of {owner.title} cannot be used: {listed(broken)}"] if broken else []
     is_plain_host = owner.key in ("cann", "driver") and not is_hard
     return Observation(
         name=f"libraries.{owner.key}",
         grade="fail" if is_hard else "warn",
-        seen=f"libraries of {owner.title} that {by} {'needs' if ',' not in by else 'need'} are {'; '.join(parts)}",
-        do=STAND_IN if is_plain_host else owner.get_library,
+        seen="; ".join(parts),
+        do=STAND_IN if is_plain_host else f"install {owner.title} again" if broken else owner.get_library,
     )
 
 
