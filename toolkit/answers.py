@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.model import Key, Lock, Overlay, PartResult, Recipe, Series
-
 if TYPE_CHECKING:
+    from toolkit.model import Key, Lock, Overlay, PartResult, Recipe, Series
     from toolkit.store import StoreEntry
     from toolkit.wheels.stored import StoredWheel
 

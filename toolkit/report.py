@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit.errors import ToolkitError
-from toolkit.model import CheckResult, Progress, Proof
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
+
+    from toolkit.model import CheckResult, Progress, Proof
 
 # A child's last lines may hold whatever it printed; only line ends and tabs of it may reach a terminal.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

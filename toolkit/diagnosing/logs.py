@@ -73,12 +73,14 @@ def _rules(more: tuple[Path, ...]) -> RuleBook:
 
 def _launch_facts(environment: Path | None, command: Path | None) -> Mapping[str, str]:
     """Return what is known of the launch from the files that are given."""
+    if environment is None and command is None:
+        return {}
     from toolkit.launch import Launch, launch_facts, read_command_text, read_environment_text
 
     environ = None if environment is None else read_environment_text(_read(environment, "--env"))
     if command is not None:
         return launch_facts(read_command_text(_read(command, "--cmd"), environ=environ, folder=command.parent))
-    return {} if environ is None else launch_facts(Launch(environ=environ, is_environ_whole=True))
+    return launch_facts(Launch(environ=environ or {}, is_environ_whole=True))
 
 
 def _read(path: Path, option: str) -> str:

@@ -177,10 +177,11 @@ def _read_file(name: str, text: str) -> _RuleFile:
         _, raw = parse_toml(text.encode("utf-8", "surrogateescape"))
     except TomlError as fault:
         raise RecipeError(f"the rules in {name}: {fault.what}", hint="see docs/diagnose-rules.md") from fault
-    if faults := find_faults(raw, _RuleFile):
+    try:
+        return msgspec.convert(raw, _RuleFile)
+    except msgspec.ValidationError as fault:  # Looked for only now: finding all of them takes longer than reading.
         raise RecipeError(
             f"the rules in {name} cannot be read",
             hint="see docs/diagnose-rules.md",
-            details=describe_faults(faults, Path(name), text),
-        )
-    return msgspec.convert(raw, _RuleFile)
+            details=describe_faults(find_faults(raw, _RuleFile), Path(name), text),
+        ) from fault
