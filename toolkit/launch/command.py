@@ -95,7 +95,8 @@ def _read_text(text: str, start: _Start, *, arguments: Sequence[str] | None, nam
         depth=start.depth + 1,
     )
     words = chosen.words if _likeness(chosen.words) else ()
-    return _read((*(f"{key}={value}" for key, value in chosen.own.items()), *words), at), chosen
+    launch = _read((*(f"{key}={value}" for key, value in chosen.own.items()), *words), at)
+    return replace(launch, sourced=(*chosen.sourced, *launch.sourced)), chosen
 
 
 def _likeness(words: tuple[str, ...]) -> int:
@@ -134,6 +135,7 @@ def _read(words: tuple[str, ...], start: _Start) -> Launch:
         argv=tuple(map(shown, argv)),
         is_exact=all(map(is_known, argv)) and all(map(is_known, own.values())),
         program=shown(words[0]) if words else "",
+        starter=shown(words[0]) if words else "",
         folder=start.folder,
     )
     inner = replace(start, environ=environ, is_environ_whole=is_whole)
@@ -196,7 +198,11 @@ def _read_shell(words: tuple[str, ...], bare: Launch, start: _Start) -> Launch:
             inner, _ = _read_text(shown(words[1]), start, arguments=words[3:], name="".join(words[2:3]) or "bash")
             return replace(inner, argv=bare.argv, is_exact=bare.is_exact, own={**bare.own, **inner.own})
         words = words[2 if words[0] in ("-o", "+o", "--rcfile", "--init-file") else 1 :]
-    return _read_script(words, replace(bare, program="".join(words[:1])), start) if words else bare
+    return (
+        _read_script(words, replace(bare, program="".join(words[:1]), starter="".join(words[:1])), start)
+        if words
+        else bare
+    )
 
 
 def _read_python(words: tuple[str, ...], bare: Launch) -> Launch:

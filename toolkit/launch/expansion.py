@@ -34,6 +34,7 @@ class Shell:
     is_environ_whole: bool
     folder: Path | None
     assigned: set[str] = field(default_factory=set)
+    sourced: tuple[str, ...] = ()
     exports_all: bool = False
     has_ended: bool = False
     last: bool | None = True

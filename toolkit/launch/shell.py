@@ -20,7 +20,7 @@ from toolkit.launch.expansion import (
     find_assignment,
     join_words,
 )
-from toolkit.launch.values import MARK, is_known
+from toolkit.launch.values import MARK, is_known, shown
 from toolkit.launch.words import Text, Token, cut_text
 
 TESTS = ("[", "[[", "test")
@@ -40,6 +40,7 @@ class Step:
     assigned: Mapping[str, str]
     is_sure: bool
     is_environ_whole: bool
+    sourced: tuple[str, ...]
     folder: Path | None
 
 
@@ -181,6 +182,7 @@ def _step(shell: Shell, words: tuple[str, ...], own: dict[str, str], state: bool
         assigned={name: variables[name] for name in variables if name in shell.assigned},
         is_sure=state is True,
         is_environ_whole=shell.is_environ_whole,
+        sourced=shell.sourced,
         folder=shell.folder,
     )
 
@@ -206,6 +208,7 @@ def _built_in(shell: Shell, words: tuple[str, ...], command: list[Token], state:
         shell.folder = shell.folder / rest[-1] if known and shell.folder is not None else None
     elif name in ("source", "."):
         shell.is_environ_whole = False
+        shell.sourced += tuple(map(shown, rest[:1]))
     elif name in ("exit", "return"):
         shell.has_ended = state is True
     elif name == "false":

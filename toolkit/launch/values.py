@@ -34,12 +34,13 @@ class Launch:
     `is_environ_whole` says whether a variable that is in neither is known to be unset.
     `argv` is what is started, with the variables in front of it taken off; what only a shell could tell is written
     `${NAME}` in it, and `is_exact` is false then. `program` is its first word behind prefixes such as nohup: a run
-    script, torchrun, python. `options` and `positionals` are those of the training program `target` (a module or a
+    script, torchrun, python; `starter` is the one that starts the training in the end, where a run script was read.
+    `options` and `positionals` are those of the training program `target` (a module or a
     file; "" where it cannot be seen), `launcher` the options of torchrun and its like; `is_open` says that there may be
     options that cannot be seen (`"$@"` of a script alone, a list that a condition adds to).
     `script_path` is the run script that was read, `script` its variables as they stand when it starts the training,
     `passes_on` whether it hands its arguments to it; None where there is no script, or it starts nothing known.
-    `folder` is where it starts.
+    `sourced` are the files that shell text takes in before, which may set anything. `folder` is where it starts.
     """
 
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Launch:
     argv: tuple[str, ...] = ()
     is_exact: bool = True
     program: str = ""
+    starter: str = ""
     target: str = ""
     options: Mapping[str, Option] = field(default_factory=dict)
     positionals: tuple[str, ...] = ()
@@ -57,6 +59,7 @@ class Launch:
     script_path: str = ""
     script: Mapping[str, str] = field(default_factory=dict)
     passes_on: bool | None = None
+    sourced: tuple[str, ...] = ()
     folder: Path | None = None
 
     def variable(self, name: str) -> str | None:
