@@ -50,6 +50,8 @@ LATE: Mapping[str, str] = MappingProxyType(
     {
         "diagnose": "toolkit.diagnosing.logs",
         "doctor": "toolkit.diagnosing.machine",
+        "lint": "toolkit.diagnosing.code",
+        "preflight": "toolkit.diagnosing.launches",
     }
 )
 """Commands that are imported when they are asked for: the function of that name in the module."""

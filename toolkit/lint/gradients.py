@@ -1,0 +1,260 @@
+"""Checks of autograd functions: outputs whose gradient backward has no use for, and backwards that raise on one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from toolkit.lint.findings import Hit
+from toolkit.lint.outline import Class, CodeBase, Function, FunctionNode, dotted, last_name
+from toolkit.lint.reaching import find_roots, is_autograd_function
+
+_NOT_DIFFERENTIABLE = {
+    "argsort", "argmax", "argmin", "int", "long", "bool", "short", "item", "tolist", "size", "len", "searchsorted",
+    "bucketize", "bincount", "histc", "arange", "eq", "ne", "ge", "gt", "le", "lt", "logical_and", "logical_or",
+    "logical_not", "isin", "isnan", "nonzero", "one_hot", "str", "tuple", "dict", "uint8",
+}  # fmt: skip
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "int", "long", "bool", "short")
+
+
+def check_gradients(base: CodeBase) -> Iterator[Hit]:
+    """Look at every autograd.Function, and at the backwards of custom operators."""
+    for module in base.modules:
+        if "autograd" not in module.source.text:
+            continue
+        for one in module.classes.values():
+            if is_autograd_function(one) and {"forward", "backward"} <= set(one.methods):
+                yield from _unmarked(one)
+    for function in dict.fromkeys(one for one, kind in find_roots(base) if kind == "autograd"):
+        if function.owner is None or function.node.name == "backward":
+            yield from _raising(function)
+
+
+# --- outputs ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Output:
+    """One element of what forward returns, and whether it may need a gradient."""
+
+    node: ast.expr
+    place: int
+    of: int
+
+
+def _unmarked(one: Class) -> Iterator[Hit]:
+    forward, backward = one.methods["forward"], one.methods["backward"]
+    outputs = _outputs(forward.node)
+    marked = _marked(one)
+    if len(outputs) < 2 or marked is None:
+        return
+    uses = _uses(backward, len(outputs))
+    for output, use in zip(outputs, uses or (), strict=False):
+        if use == "used" or ast.unparse(output.node) in marked or _needs_none(output.node, forward.node):
+            continue
+        name = ast.unparse(output.node)
+        what = f"output {output.place + 1} of {output.of} of {one.name}.forward, `{name}`, is {use} by backward"
+        yield Hit(
+            check="output-without-gradient", file=one.module.source.file, line=output.node.lineno,
+            what=f"{what} and not marked non-differentiable",
+            right=f"`ctx.mark_non_differentiable({name})` in forward (or setup_context)",
+        )  # fmt: skip
+
+
+def _outputs(forward: FunctionNode) -> list[_Output]:
+    """Return the elements of the tuple that forward returns; none where its returns differ in length."""
+    found: list[ast.Tuple] = []
+    for node in _own_nodes(forward):
+        if isinstance(node, ast.Return) and node.value is not None:
+            value = _tuple_of(node.value, forward)
+            if value is None or any(isinstance(element, ast.Starred) for element in value.elts):
+                return []
+            found.append(value)
+    if len({len(value.elts) for value in found}) != 1:
+        return []
+    last = found[-1].elts
+    return [_Output(node=node, place=place, of=len(last)) for place, node in enumerate(last)]
+
+
+def _tuple_of(value: ast.expr, forward: FunctionNode) -> ast.Tuple | None:
+    if isinstance(value, ast.Name):
+        values = _values_of(value.id, forward)
+        value = values[0] if len(values) == 1 else value
+    return value if isinstance(value, ast.Tuple) else None
+
+
+def _marked(one: Class) -> set[str] | None:
+    """Name what is marked non-differentiable; None where that cannot be told."""
+    found: set[str] = set()
+    for name in ("forward", "setup_context"):
+        for node in ast.walk(one.methods[name].node) if name in one.methods else ():
+            if isinstance(node, ast.Call) and last_name(node.func) == "mark_non_differentiable":
+                if any(isinstance(value, ast.Starred) for value in node.args):
+                    return None
+                found.update(map(ast.unparse, node.args))
+    return found if "setup_context" not in one.methods or not found else None
+
+
+def _needs_none(node: ast.expr, forward: FunctionNode) -> bool:
+    """Tell an output that is no tensor, or one of integers, or an input that is handed back."""
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Compare) or dotted(node).endswith(".shape"):
+        return True
+    if isinstance(node, ast.Call):
+        kinds = [*node.args, *(keyword.value for keyword in node.keywords)]
+        is_integer = any(last_name(one) in _INTEGERS and isinstance(one, ast.Attribute) for one in kinds)
+        return last_name(node.func) in _NOT_DIFFERENTIABLE or is_integer
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call):
+        is_index = isinstance(node.slice, ast.Constant) and node.slice.value == 1
+        return is_index and last_name(node.value.func) in ("topk", "sort", "max", "min")
+    if isinstance(node, ast.Name):
+        values = _values_of(node.id, forward)
+        return any(_needs_none(value, forward) for value in values if not isinstance(value, ast.Name))
+    return False
+
+
+def _values_of(name: str, function: FunctionNode) -> list[ast.expr]:
+    return [
+        node.value
+        for node in _own_nodes(function)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    ]
+
+
+# --- what backward does with each gradient -----------------------------------------------------------------------
+
+
+def _uses(backward: Function, outputs: int) -> list[str] | None:
+    """Say of each output's gradient whether it is used, refused or ignored; None where that cannot be told."""
+    names = backward.parameters[1:]
+    rest = backward.node.args.vararg
+    asked = _asked(backward.node)
+    if rest is None and len(names) != outputs:
+        return None
+    uses = [_use(backward.node, name, asked) for name in names]
+    if rest is not None:
+        taken = _taken_of(backward.node, rest.arg)
+        if taken is None:
+            return None
+        uses += ["used" if place in taken else "ignored" for place in range(outputs - len(names))]
+    return uses
+
+
+def _use(backward: FunctionNode, name: str, asked: set[int]) -> str:
+    loads = [node for node in _own_nodes(backward) if isinstance(node, ast.Name) and node.id == name
+             and isinstance(node.ctx, ast.Load)]  # fmt: skip
+    if not loads:
+        return "ignored"
+    return "refused" if all(id(node) in asked for node in loads) else "used"
+
+
+def _asked(backward: FunctionNode) -> set[int]:
+    """Return the nodes in conditions whose only consequence is a raise."""
+    found: set[int] = set()
+    for node in _own_nodes(backward):
+        if isinstance(node, ast.Assert):
+            found.update(map(id, ast.walk(node.test)))
+        elif isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and not node.orelse:
+            found.update(map(id, ast.walk(node.test)))
+            found.update(id(inner) for statement in node.body for inner in ast.walk(statement))
+    return found
+
+
+def _taken_of(backward: FunctionNode, name: str) -> set[int] | None:
+    """Return which elements of `*gradients` are used by number; None where the whole is."""
+    taken: set[int] = set()
+    indexed: set[int] = set()
+    for node in _own_nodes(backward):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == name:
+            if (
+                not isinstance(node.slice, ast.Constant)
+                or not isinstance(node.slice.value, int)
+                or node.slice.value < 0
+            ):
+                return None
+            taken.add(node.slice.value)
+            indexed.add(id(node.value))
+        elif isinstance(node, ast.Name) and node.id == name and id(node) not in indexed:
+            return None
+    return taken
+
+
+# --- raises ------------------------------------------------------------------------------------------------------
+
+
+def _raising(backward: Function) -> Iterator[Hit]:
+    arguments = backward.node.args
+    names = set(backward.parameters[1:]) | ({arguments.vararg.arg} if arguments.vararg else set())
+    takes_none = _takes_none(backward)
+    for node in _own_nodes(backward.node):
+        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
+            condition, holds = node.test, True
+        elif isinstance(node, ast.Assert):
+            condition, holds = node.test, False
+        else:
+            continue
+        name = _refused(condition, names, holds)
+        what = f"a gradient for `{name}`"
+        if not name and takes_none and len(backward.parameters) > 2:
+            name = _refused(condition, names, not holds)
+            what = f"None for `{name}`, which set_materialize_grads(False) makes of an unused output"
+        if name:
+            yield Hit(
+                check="raise-on-placeholder-gradient", file=backward.module.source.file, line=node.lineno,
+                what=f"{backward.name} raises on {what}",
+            )  # fmt: skip
+
+
+def _takes_none(backward: Function) -> bool:
+    methods: Sequence[Function] = list(backward.owner.methods.values()) if backward.owner is not None else ()
+    return any(
+        isinstance(node, ast.Call) and last_name(node.func) == "set_materialize_grads"
+        for method in methods
+        for node in ast.walk(method.node)
+    )
+
+
+def _refused(test: ast.expr, names: set[str], holds: bool) -> str:
+    """Return the gradient whose being there makes a condition hold (or not), "" if none does."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _refused(test.operand, names, not holds)
+    if isinstance(test, ast.BoolOp):
+        return next(filter(None, (_refused(value, names, holds) for value in test.values)), "")
+    if isinstance(test, ast.Compare) and isinstance(test.comparators[0], ast.Constant):
+        is_none = test.comparators[0].value is None and isinstance(test.ops[0], ast.Is)
+        is_some = test.comparators[0].value is None and isinstance(test.ops[0], ast.IsNot)
+        name = _gradient(test.left, names)
+        return name if (is_some and holds) or (is_none and not holds) else ""
+    if isinstance(test, ast.Call) and last_name(test.func) in ("any", "all") and len(test.args) == 1:
+        return _refused_among(test.args[0], names, holds)
+    return _gradient(test, names) if holds else ""
+
+
+def _refused_among(argument: ast.expr, names: set[str], holds: bool) -> str:
+    """Read `any(g is not None for g in gradients[1:])`."""
+    if not isinstance(argument, (ast.GeneratorExp, ast.ListComp)):
+        return ""
+    loop = argument.generators[0]
+    name = _gradient(loop.iter.value if isinstance(loop.iter, ast.Subscript) else loop.iter, names)
+    if not name or not isinstance(loop.target, ast.Name):
+        return ""
+    return name if _refused(argument.elt, {loop.target.id}, holds) else ""
+
+
+def _gradient(node: ast.expr, names: set[str]) -> str:
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) and node.id in names else ""
+
+
+def _own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
+    """Yield the nodes of a body in the order of the lines, without inner functions."""
+    pending: list[ast.AST] = list(reversed(function.body))
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            pending += reversed(list(ast.iter_child_nodes(node)))
