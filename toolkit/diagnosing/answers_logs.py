@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Any
 
 from toolkit.answers import Answer
-from toolkit.triage import Diagnosis, Evidence, Finding
+from toolkit.triage import Diagnosis, Evidence, Finding, diagnosis_document
 
-SCHEMA = 1
 WIDTH = 120
 SHOWN_FINDINGS = 5
 SHOWN_TEXT = 200
@@ -22,7 +20,7 @@ def describe_diagnosis(found: Diagnosis, *, verbose: bool) -> Answer:
         blocks.append([f"{len(found.findings) - len(shown)} more findings: -v shows them"])
     blocks += [[f"note: {_place(one)}: {_cut(one.text)}" for one in found.notes]] if found.notes else []
     blocks += [[f"remark: {name}: {text}" for name, text in found.remarks]] if found.remarks else []
-    return Answer(text="\n\n".join("\n".join(block) for block in blocks if block), document=_document(found))
+    return Answer(text="\n\n".join("\n".join(block) for block in blocks if block), document=diagnosis_document(found))
 
 
 def _finding_lines(one: Finding) -> list[str]:
@@ -57,40 +55,3 @@ def _place(one: Evidence) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 4]} ..."
-
-
-def _document(found: Diagnosis) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "findings": [_finding_document(one) for one in found.findings],
-        "notes": [_evidence_document(one) for one in found.notes],
-        "remarks": [{"source": name, "text": text} for name, text in found.remarks],
-        "facts": dict(found.facts),
-        "sources": list(found.sources),
-        "lines": found.lines,
-        "bytes": found.bytes,
-    }
-
-
-def _finding_document(one: Finding) -> dict[str, Any]:
-    return {
-        "layer": one.layer,
-        "cause": one.cause,
-        "kind": one.kind,
-        "summary": one.summary,
-        "confidence": one.confidence,
-        "ranks": list(one.ranks),
-        "count": one.count,
-        "goes_on": one.goes_on,
-        "evidence": [_evidence_document(evidence) for evidence in one.evidence],
-        "fix": one.fix,
-        "command": one.command or None,
-        "patch": one.patch or None,
-        "recipe": one.recipe or None,
-        "experiment": one.experiment or None,
-        "source": one.source,
-    }
-
-
-def _evidence_document(one: Evidence) -> dict[str, Any]:
-    return {"file": one.file, "line": one.line, "rank": one.rank, "text": one.text}

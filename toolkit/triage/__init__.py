@@ -6,6 +6,7 @@ places -> sources -> chunks -> lines -> incidents -> matches -> findings; the ru
 from __future__ import annotations
 
 from toolkit.triage.diagnosis import diagnose
+from toolkit.triage.document import diagnosis_document, diagnosis_schema
 from toolkit.triage.rules import Rule, RuleBook, add_rules, read_rules, rule_faults, shipped_rules
 from toolkit.triage.values import LAYERS, Diagnosis, Evidence, Finding, Layer
 
@@ -19,6 +20,8 @@ __all__ = [
     "RuleBook",
     "add_rules",
     "diagnose",
+    "diagnosis_document",
+    "diagnosis_schema",
     "read_rules",
     "rule_faults",
     "shipped_rules",

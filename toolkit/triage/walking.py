@@ -243,7 +243,7 @@ class _Walker:
         return self._evidence(found[-1]) if found else None
 
     def _tail(self, offset: int, *, after: int = -1, number: int = 0) -> list[Line]:
-        """Return what may tell of progress in the last lines before an offset (in line `number`), and behind another."""
+        """Return what may tell of progress in the lines before an offset (in line `number`), and behind another."""
         at = self._chunk_at - len(self._before)
         held = self._before + self._chunk if offset - self._chunk_at < TAIL else self._chunk
         at = at if held is not self._chunk else self._chunk_at
