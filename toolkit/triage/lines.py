@@ -19,9 +19,13 @@ _PREFIXES_READ = 16
 _PIECES_TRIED = 32
 
 _ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?|[()*+][A-Z0-9]|[ -/]?[0-~])?"
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}(?:[@-~]|$)|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?|[()*+][A-Z0-9]|[ -/]?[0-~])?"
 )
 """Colours and cursor moves (CSI), titles (OSC), and what else begins with ESC."""
+
+_RESETS = ("[0m", "[0;0m")
+_WRITTEN_COLOURS = re.compile(r"(?:\^\[|#033|\\x1b|\\033)?\[\d{0,3}(?:;\d{1,3}){0,4}m")
+"""Colours whose escape character was lost on the way, or is written out: only where one of `_RESETS` ends them."""
 
 _BAR_REST = re.compile(r"%(?: Completed)? ?\|[^|]{0,400}\| ?[^\[|]{0,80}\[[^\]]{0,160}\]")
 _BAR_LABEL = 160
@@ -65,6 +69,8 @@ def peel(raw: str, number: int) -> Line:
         shown, text = _clip(shown), _clip(text)
     if "\x1b" in text:
         text = _ESCAPES.sub("", text).rstrip()
+    elif _RESETS[0] in text or _RESETS[1] in text:
+        text = _WRITTEN_COLOURS.sub("", text).rstrip()
     start = _read_prefixes(text, said) if text else 0
     return Line(
         number=number,
@@ -97,8 +103,8 @@ class _Said:
         """Whether enough was said for a prefix that cannot be told from content otherwise."""
         if need == "record":
             return bool(self.level or self.origin or self.when is not None)
-        if need == "origin":
-            return bool(self.origin)
+        if need == "torch":
+            return "torch" in self.origin
         return need == "" or not self.level
 
     def take(self, found: re.Match[str], says: tuple[str, ...]) -> None:

@@ -12,8 +12,8 @@ from typing import Literal
 from toolkit.triage.stamps import CLOCK, GLOG, ISO, NAMED, NUMBERED
 
 Level = Literal["", "debug", "info", "warning", "error", "fatal"]
-Need = Literal["", "record", "origin", "no level"]
-"""What must stand before a prefix: a time, level or origin; an origin; anything but a level."""
+Need = Literal["", "record", "torch", "no level"]
+"""What must stand before a prefix: a time, level or origin; an origin within torch; anything but a level."""
 
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
@@ -96,16 +96,14 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     ("[", rf"\[[A-Za-z_][\w./-]{{0,60}}\] ?(?=\[?(?:{_STAMP}))", ""),
     ("[", rf"\[PID: ?\d+\] ?(?={ISO})", ""),
     ("[", r"\[pod/[^\]\s]{1,240}\] ?", ""),
-    ("[", r"\[ {0,6}\d{1,9}\.\d{6}\] ?", ""),
+    ("[", r"\[ {0,6}\d{1,9}\.\d{6}\] (?=[A-Za-z])", ""),
     # Dynamo's compile id and artifact; older torch names its logger behind the id
-    ("[", r"(?P<frame>\[(?:!\d+(?:/\d+)*|\d+/\d+(?:/\d+)?|-/-)(?:_\d+)?\])(?: |$)", "origin"),
+    ("[", r"(?P<frame>\[(?:!\d+(?:/\d+)*|\d+/\d+(?:/\d+)?|-/-)(?:_\d+)?\])(?: |$)", "torch"),
     ("[", rf"(?P<frame>\[\d+/\d+(?:_\d+)?\]) (?=[\w.]{{1,120}}: \[(?:{_WORD})\])", "record"),
-    ("[", r"\[__[a-z_]{1,40}\](?: |$)", "origin"),
+    ("[", r"\[__[a-z_]{1,40}\](?: |$)", "torch"),
     # vLLM, DeepSpeed, CANN with the thread behind it; MindIE's processes before its level
-    ("[", rf"\[(?P<origin>{_PLACE}(?::[\w<>.]{{1,80}})?)\](?:\d{{1,12}} | |$)", "record"),
+    ("[", rf"\[(?P<origin>{_PLACE}(?::[\w<>.]{{1,80}})?)\](?:\d{{1,12}})?(?: |$)", "record"),
     ("[", rf"(?:\[[\w.-]{{1,40}}\] ){{1,3}}(?=\[(?:{_WORD})\] )", "record"),
-    # a colour whose escape character was lost, or is written out
-    ("[^#", rf"(?:\^\[|#033)?\[\d{{1,3}}(?:;\d{{1,3}}){{0,4}}m{_BLANK}", ""),
     # Ray and vLLM; CANN behind its time
     (
         "(",
@@ -116,9 +114,12 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     ("(", r"\((?:raylet|autoscaler|gcs_server)(?:,? [^()]{1,80})?\) ?", ""),
     ("(", r"\(PID: ?\d+, ?Device: ?-?\d+, ?RankID: ?(?:-\d+|(?P<rank>\d{1,6}))\) ?", ""),
     # containers, journald and syslog; then times alone; then srun --label
-    (_DIGITS, rf"(?P<stamp>{ISO}) std(?:out|err) [FP](?: |$)", ""),
-    (_DIGITS, rf"(?P<stamp>{ISO}) [\w.-]{{1,80}} {_DAEMON}: ?", ""),
-    (_DIGITS, rf"(?P<stamp>{NUMBERED}|{CLOCK})(?::(?=[ \t])|,(?= ))?[ \t]?", ""),
+    (
+        _DIGITS,
+        rf"(?P<stamp>{NUMBERED}|{CLOCK})(?: std(?:out|err) [FP](?: |$)| [\w.-]{{1,80}} {_DAEMON}: ?"
+        r"|(?::(?=[ \tA-Z]|$)|,(?= ))?[ \t]?)",
+        "",
+    ),
     (_DIGITS, r"(?P<rank>\d{1,5}):(?: |$)", ""),
     (_DIGITS, rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}: (?={_TELLING}| {{4,}}\S)", ""),
     ("ADFJMNOSTW", rf"(?P<stamp>{NAMED})(?: [\w.-]{{1,80}} {_DAEMON}:)? ?", ""),
@@ -132,15 +133,18 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     ("EFIW", r"(?P<level>[A-Z]) (?P<origin>[\w./-]{1,240}:\d+)\] ?", "record"),
     # logging's own style, uvicorn's, a bare word; CANN's module, the time behind it
     ("CDEFINSTVW", rf"(?P<level>{_WORD}):(?=[A-Za-z_])[\w.-]{{1,160}}:{_BLANK}", ""),
+    ("CDEFINSTVW", rf"(?P<level>{_WORD}) *\| ", ""),
     ("CDEFINSTVW", _level(_COLON), ""),
     ("CDEFINSTVW", _level(_BARE), "no level"),
     (string.ascii_uppercase, rf"[A-Z][A-Z0-9_]{{1,40}}\([^()\s]{{1,80}}\):(?={ISO})", ""),
     # between a time and the message
-    ("-", rf"- (?:\S{{1,120}} - )?(?P<level>{_ANY_CASE}) - (?:(?:__main__|\w+(?:\.\w+)+) - )?", "record"),
-    ("-", r"- ?", "record"),
-    (">", r">> ?", "record"),
-    ("|", rf"\| (?P<level>{_WORD}) *\| ?(?:(?P<origin>[\w.<>-]{{1,120}}:[\w.<>]{{1,80}}:\d+) - )?", "record"),
+    ("-", rf"- (?:\S{{1,120}} - )?(?P<level>{_ANY_CASE}) -(?: (?:__main__|\w+(?:\.\w+)+) -)?(?: |$)", "record"),
+    ("-", r"-(?: |$)", "record"),
+    (">", r">>(?: |$)", "record"),
+    (":", r":(?: |$)", "record"),
+    ("|", rf"\| (?P<level>{_WORD}) *\| ?(?:(?P<origin>[\w.<>-]{{1,120}}:[\w.<>]{{1,80}}:\d+) -(?: |$))?", "record"),
     (_LETTERS + "_", rf"(?P<origin>{_PLACE})(?:\]| --?)(?: |$)", "record"),
+    ("_" + _LOWER, rf"(?:root|__main__|[a-z_]\w{{0,80}}(?:\.\w{{1,80}})+) (?=(?:{_WORD})(?:[ :]|$))", "record"),
     # a logger and its level, as torch 2.1 and torch_npu have it
     (_LETTERS + "_", rf"[A-Za-z_][\w.]{{0,160}}: \[(?P<level>{_WORD})\](?: \[\d+\])?(?: |$)", ""),
     ("rR", rf"(?:rank|Rank|RANK)(?:[=:](?P<rank>\d{{1,6}})(?::|(?= ))){_BLANK}", ""),
@@ -160,7 +164,7 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     (" |", rf" {{0,12}}\| (?={_TELLING})(?![^\n]*\|$)", ""),
     (" |", r" {0,4}\| (?= {2,}[^ |+])(?![^\n]*\|$)", ""),
     (" +", r" {0,12}\+ (?=Exception Group Traceback)", ""),
-    (">", rf">+ ?(?={_TELLING}|> | {{2,}}\S)", ""),
+    (">", rf"(?:> ?){{1,4}}(?={_TELLING})|> (?= {{2,}}\S)", ""),
     ("E", rf"E {{3,12}}(?={_TELLING})", ""),
     ("\ufeff", "\ufeff+", ""),
 )
