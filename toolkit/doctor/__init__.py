@@ -10,7 +10,7 @@ from toolkit.doctor.import_path import examine_path
 from toolkit.doctor.interpreters import examine_interpreter
 from toolkit.doctor.machine import examine_machine
 from toolkit.doctor.observed import bad
-from toolkit.doctor.survey import Survey, survey_imports
+from toolkit.doctor.survey import LIMIT, Survey, survey_imports
 from toolkit.doctor.torches import examine_torch
 from toolkit.doctor.tritons import examine_triton
 from toolkit.errors import TargetError, ToolkitError, UsageError
@@ -25,7 +25,7 @@ ROOT = Path("/")
 def examine(
     *, python: Path, environ: Mapping[str, str], cwd: Path, project: Project | None, recipe: str, root: Path = ROOT
 ) -> tuple[Observation, ...]:  # fmt: skip
-    """Look at everything that training would meet, started in `cwd` with `environ`: always the same lines, by group.
+    """Look at everything that training would meet, started in `cwd` with `environ`: in a fixed order, by group.
 
     `python` is the target; torch is imported nowhere. Without a project the recipe's part is left out. Raises
     UsageError for a recipe that the project does not have.
@@ -45,9 +45,9 @@ def examine(
 
 def _interpreter(python: Path, environ: Mapping[str, str]) -> tuple[Interpreter | None, str]:
     try:
-        return inspect_interpreter(python, env=environ), ""
+        return inspect_interpreter(python, env=environ, timeout=LIMIT), ""
     except TargetError as fault:
-        return None, fault.message
+        return None, ": ".join([fault.message, *fault.details[-1:]])
 
 
 def _survey(interpreter: Interpreter | None, environ: Mapping[str, str], cwd: Path) -> tuple[Survey | None, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from toolkit.doctor.asked import Asked
-from toolkit.doctor.installed import read_installed, version_in
+from toolkit.doctor.installed import normalized, read_installed, version_in
 from toolkit.doctor.observed import bad, doubtful, good
 from toolkit.doctor.pth import read_editable_finders
 from toolkit.doctor.survey import NAMES, Found, Survey
@@ -62,6 +62,11 @@ def _entry_faults(entries: list[str], cwd: Path) -> Iterator[str]:
 
 def _pth(survey: Survey) -> Observation:
     """A .pth line whose folder is gone is what a moved source tree leaves: the import fails, or another wins."""
+    if survey.complaints:
+        return doubtful(
+            "path.pth", f"fails at each start: {survey.complaints[0]}",
+            "install what it is for again, or remove the file",
+        )  # fmt: skip
     gone = [line for line in survey.pth_lines if line.folder is not None and not line.folder.exists()]
     if gone:
         shown = "; ".join(f"{line.file.name} names {line.folder}" for line in gone[:LOUD])
@@ -103,15 +108,16 @@ def _is_importable(place: Path) -> bool:
 
 
 def _user_site(survey: Survey) -> Observation:
-    """The user's site-packages come before the environment's, and every interpreter of that version shares them."""
+    """Every interpreter of that version shares the user's site-packages, virtual environments that see them too."""
     if survey.user_site is None:
         return good("path.user_site", "the user's site-packages are not on the path")
     there = [name for name, found in survey.winners.items() if found.kind == "user"]
     if not there:
         return good("path.user_site", f"{survey.user_site} has none of the packages that win")
+    if not (survey.prefix / "pyvenv.cfg").is_file():
+        return good("path.user_site", f"{', '.join(there)} {'come' if there[1:] else 'comes'} from {survey.user_site}")
     return doubtful(
-        "path.user_site", f"{', '.join(there)} would come from {survey.user_site}, which every Python of that version "
-        "shares",
+        "path.user_site", f"{', '.join(there)} would come from {survey.user_site}, not from the virtual environment",
         "export PYTHONNOUSERSITE=1, or uninstall there",
     )  # fmt: skip
 
@@ -181,8 +187,9 @@ def _told(found: Found, others: tuple[Found, ...]) -> str:
 def _named(found: Found) -> str:
     """Name a place with its version, where it says one."""
     version = version_in(found.place)
-    if not version and found.entry:
-        installed = read_installed([found.entry], Path(found.entry), lambda name: name == found.name.replace("_", "-"))
+    if not version:
+        beside = found.place.parent
+        installed = read_installed([str(beside)], beside, lambda name: name == normalized(found.name))
         version = installed[0].version if installed else ""
     return f"{found.place} ({version})" if version else str(found.place)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,9 @@ with open(sys.argv[1], "rb") as stream:
 """
 """Shuts what stands in the working directory or on PYTHONPATH off from the look itself, then looks."""
 
+GIVEN_UP = re.compile("^Error processing ", re.MULTILINE)
+"""How `site` begins to tell of a .pth file whose code fails, as each start with it does."""
+
 Kind = Literal["folder", "pythonpath", "user", "site", "pth", "finder", "other"]
 """Why a place is looked in: it is the working directory, it stands on PYTHONPATH, … an editable install's finder."""
 
@@ -68,7 +72,8 @@ class Found:
 class Survey:
     """What decides about imports in the target.
 
-    `winners` are what an import would take, by name, `others` what it hides, `faults` the words of finders that fail.
+    `winners` are what an import would take, by name, `others` what it hides, `faults` the words of finders that fail,
+    `complaints` those of .pth files that do.
     `include` is where Python.h has to be, `suffix` how extension modules end.
     """
 
@@ -83,6 +88,7 @@ class Survey:
     winners: Mapping[str, Found]
     others: Mapping[str, tuple[Found, ...]]
     faults: Mapping[str, str]
+    complaints: tuple[str, ...] = ()
 
     @property
     def packages(self) -> dict[str, Path]:
@@ -121,6 +127,7 @@ def survey_imports(
         winners=winners,
         others=others,
         faults=faults,
+        complaints=facts["complaints"],
     )
 
 
@@ -134,9 +141,22 @@ def _ask(executable: Path, environ: Mapping[str, str], cwd: Path, names: Sequenc
     lines = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
     if not lines:
         said = last_lines(done.stdout, done.stderr)
-        raise TargetError("; ".join(said[-2:]) or f"it ended with code {done.returncode} and said nothing")
+        errors = [line for line in said if "Error" in line]
+        raise TargetError((errors or said or [f"it ended with code {done.returncode} and said nothing"])[-1].strip())
     answer: dict[str, Any] = json.loads(lines[0].removeprefix(MARK))
-    return answer
+    return {**answer, "complaints": _complaints(done.stderr)}
+
+
+def _complaints(stderr: str) -> tuple[str, ...]:
+    """Return what `site` says of .pth files that it gave up: file and line, and the error."""
+    found = []
+    for part in GIVEN_UP.split(stderr)[1:]:
+        head, _, rest = part.partition("\n")
+        errors = [
+            line.strip() for line in rest.partition("Remainder of file ignored")[0].splitlines() if "Error" in line
+        ]
+        found.append(f"{head.rstrip(':')}: {errors[-1] if errors else 'it failed'}")
+    return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

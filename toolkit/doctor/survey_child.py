@@ -69,8 +69,8 @@ def _all(name: str, path: list[str]) -> list[dict[str, Any]]:
 
 def _describe(spec: Any) -> dict[str, Any]:
     places = [os.path.abspath(place) for place in spec.submodule_search_locations or ()]
-    origin = spec.origin if spec.origin and os.path.exists(spec.origin) else None
-    return {"origin": origin and os.path.abspath(origin), "places": places, "namespace": bool(places) and not origin}
+    origin = os.path.abspath(spec.origin) if spec.origin not in (None, "namespace") else None
+    return {"origin": origin, "places": places, "namespace": bool(places) and origin is None}
 
 
 def _name(finder: Any) -> str:
