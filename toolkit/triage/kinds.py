@@ -15,7 +15,7 @@ MOST_PACKED = 1 << 20
 """How much of a packed file is read for the first bytes of what it holds: a block of bzip2 has up to 0.9 MB."""
 
 CODE = re.compile(rb"^(?:import [\w.]+|from [\w.]+ import |def \w+\(|class \w+)", re.MULTILINE)
-MOST_CODE = 4 << 20
+"""Code, where the name says so as well: a log may begin with the script that ran."""
 
 TRACE = re.compile(rb'\s*(?:\{\s*"(?:schemaVersion|traceEvents|deviceProperties)"|\[\s*\{\s*"(?:ph|ts|name|pid|args)")')
 
@@ -33,8 +33,9 @@ def kind_of(path: str) -> Kind:
             head = _first(unpack(_blocks(stream), packing, lambda _: None))
             if not head:
                 return "log"
-        kind = _kind_of_head(head)
-        return "Python source" if kind == "log" and not packing and _is_code(stream, head) else kind
+    if path.endswith(".py") and CODE.search(head):
+        return "Python source"
+    return _kind_of_head(head)
 
 
 def _kind_of_head(head: bytes) -> Kind:
@@ -60,20 +61,3 @@ def _first(pieces: Iterator[bytes]) -> bytes:
         if len(head) >= HEAD:
             break
     return head[:HEAD]
-
-
-def _is_code(stream: BinaryIO, head: bytes) -> bool:
-    """Whether a text is Python to its end, as generated code in a debug folder is; a log with code in it is not."""
-    if not CODE.search(head):
-        return False
-    text = head + stream.read(MOST_CODE)
-    import ast
-    import warnings
-
-    try:
-        with warnings.catch_warnings():  # About the code, and none of ours.
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True

@@ -114,7 +114,8 @@ def _text(blocks: Iterator[bytes], note: Note) -> Iterator[bytes]:
         head, blocks = _peek(unpack(blocks, packing, note))
     archive, encoding = archive_of(head), encoding_of(head)
     if not head:
-        note("empty")
+        if packing is None:  # Else it was said why nothing came.
+            note("empty")
     elif archive is not None:
         note(f"{archive}, not looked into: unpack it first")
     elif encoding is None:

@@ -106,6 +106,7 @@ class _Search:
         self.sources: list[Source] = []
         self.remarks: list[Remark] = []
         self.is_denied = False
+        self.repeats = 0
         self._is_single = is_single
         self._seen: set[tuple[int, int]] = set()
 
@@ -133,6 +134,7 @@ class _Search:
         real = (status.st_dev, status.st_ino)
         is_new = real not in self._seen
         self._seen.add(real)
+        self.repeats += not is_new
         return is_new
 
     def _remark_fault(self, name: str, fault: OSError) -> None:
@@ -149,7 +151,7 @@ class _Search:
         self.sources.append(Source(name=place, path=Path(place), rank=rank_of(place)))
 
     def _add_folder(self, place: str) -> None:
-        before, left_out = len(self.sources), Counter[Kind]()
+        before, left_out = (len(self.sources), self.repeats), Counter[Kind]()
         faults: list[tuple[str, OSError]] = []
         for path in self._files(place, faults):
             try:
@@ -169,7 +171,7 @@ class _Search:
         if len(faults) > NAMED:
             self.remarks.append(Remark(source=place, text=f"{len(faults) - NAMED} more in it cannot be read"))
         told = ", ".join(f"{count} {kind}" for kind, count in sorted(left_out.items()))
-        if len(self.sources) == before:
+        if (len(self.sources), self.repeats) == before:
             self.remarks.append(Remark(source=place, text=f"no log is in it{told and f' (left out: {told})'}"))
         elif told:
             self.remarks.append(Remark(source=place, text=f"left out: {told}"))

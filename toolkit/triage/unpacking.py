@@ -60,10 +60,12 @@ def unpack(blocks: Iterable[bytes], packing: Packing, note: Note) -> Iterator[by
             for at in range(0, len(block), STEP):
                 yield from stream.take(block[at : at + STEP])
         except faults as fault:
-            note(f"{packing}: damaged {stream.place}: {fault}")
+            note(f"{packing}: cannot be unpacked {stream.place}: {fault}")
             return
     if not stream.is_whole:
         note(f"{packing}: cut off {stream.place}")
+    elif stream.is_empty:
+        note(f"{packing}: empty")
 
 
 class _Stream:
@@ -75,6 +77,7 @@ class _Stream:
         self._is_fresh = True
         self._parts = 0
         self._lines = 0
+        self.is_empty = True
 
     @property
     def is_whole(self) -> bool:
@@ -84,6 +87,8 @@ class _Stream:
     @property
     def place(self) -> str:
         """Say how far it was read."""
+        if self.is_empty:
+            return "at its very beginning"
         return f"after line {self._lines}" if self._lines else "within the first line"
 
     def take(self, block: bytes) -> Iterator[bytes]:
@@ -96,6 +101,7 @@ class _Stream:
             self._is_fresh = False
             found = self._decoder.decompress(block, PIECE)
             if found:
+                self.is_empty = False
                 self._lines += found.count(b"\n")
                 yield found
             if self._decoder.eof:

@@ -161,14 +161,22 @@ def test_a_packed_log_that_is_damaged_gives_what_comes_before(name: str, pack: P
 
     assert len(told) > len(text) // 3
     assert told[: len(text) // 3] == text[: len(text) // 3]
-    assert notes[0].startswith(f"{name}: damaged after line {told.count(10)}: ")
+    assert notes[0].startswith(f"{name}: cannot be unpacked after line {told.count(10)}: ")
 
 
 def test_what_follows_a_whole_stream_and_is_none_is_told(tmp_path: Path) -> None:
     told, notes = read_bytes(tmp_path, gzip.compress(LOG) + b"and then text\n")
 
     assert told == LOG
-    assert notes == ["gzip: damaged after line 2000: Error -3 while decompressing data: incorrect header check"]
+    assert notes == [
+        "gzip: cannot be unpacked after line 2000: Error -3 while decompressing data: incorrect header check"
+    ]
+
+
+@pytest.mark.parametrize(("name", "pack"), PACKERS)
+def test_a_packed_log_without_text_is_told_once(name: str, pack: Pack, tmp_path: Path) -> None:
+    assert read_bytes(tmp_path, pack(b"")) == (b"", [f"{name}: empty"])
+    assert read_bytes(tmp_path, pack(LOG)[:15]) == (b"", [f"{name}: cut off at its very beginning"])
 
 
 def test_frames_that_zstd_skips_are_skipped(tmp_path: Path) -> None:
@@ -198,7 +206,7 @@ def test_an_xz_stream_that_wants_much_memory_is_not_read(tmp_path: Path) -> None
     told, notes = read_bytes(tmp_path, lzma.compress(LOG, filters=filters))
 
     assert told == b""
-    assert notes == ["xz: damaged within the first line: Memory usage limit exceeded", "empty"]
+    assert notes == ["xz: cannot be unpacked at its very beginning: Memory usage limit exceeded"]
 
 
 def test_a_missing_zstd_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +217,8 @@ def test_a_missing_zstd_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     told, notes = read_bytes(tmp_path, zstd.compress(LOG))
 
     assert told == b""
-    assert "pip install backports.zstd, or unpack it first" in notes[0]
+    (note,) = notes
+    assert note.endswith("pip install backports.zstd, or unpack it first")
 
 
 def test_zstd_is_imported_only_where_it_is_met(tmp_path: Path) -> None:
@@ -496,6 +505,7 @@ def test_what_is_no_log_in_a_folder_is_left_out_and_counted(tmp_path: Path) -> N
         "packed/cut.gz": gzip.compress(LOG)[:20],
         "wide.txt": SPOKEN.encode("utf-16"),
         "printed.py.log": b"import torch\nstep 1 loss 2\n",
+        "script.log": b"import torch\n",
         "output_code.py": b"# AOT ID: ['0_inference']\nimport torch\nprint('\\d')\n",
         "trace.json.gz": gzip.compress(b'{"schemaVersion": 1, "traceEvents": []}'),
         "empty.log": b"",
@@ -508,7 +518,7 @@ def test_what_is_no_log_in_a_folder_is_left_out_and_counted(tmp_path: Path) -> N
     sources, remarks = find_sources([str(tmp_path)])
 
     assert [found.name for found in sources] == [
-        "packed/a", "packed/b", "packed/c", "packed/cut.gz", "printed.py.log", "train.log", "wide.txt",
+        "packed/a", "packed/b", "packed/c", "packed/cut.gz", "printed.py.log", "script.log", "train.log", "wide.txt",
     ]  # fmt: skip
     assert remarks == [
         Remark(
@@ -528,6 +538,7 @@ def test_each_real_file_is_read_once_and_under_its_own_name(tmp_path: Path) -> N
     (tmp_path / "run/nowhere").symlink_to("gone")
 
     assert names(tmp_path / "run") == ["again/elsewhere/rank3.log", "below/rank2.log", "hard.log"]
+    assert find_sources([str(tmp_path / "elsewhere/rank3.log"), str(tmp_path / "elsewhere")])[1] == []
     assert names(tmp_path / "run/a.log", tmp_path / "run/rank1.log") == [str(tmp_path / "run/a.log")]
 
 
