@@ -1,0 +1,108 @@
+"""Hold the options against what an acceptance run must have: types, steps, seed, batch, metrics, and what is loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.doctor.observed import bad, doubtful, good
+from toolkit.launch import Launch
+from toolkit.model import Observation
+
+if TYPE_CHECKING:
+    from toolkit.preflight.acceptance import OptionTable, PathTable
+    from toolkit.preflight.subject import Subject
+
+UNSEEN = "run preflight with the arguments and variables that the run will have, or look there yourself"
+
+
+def examine_options(subject: Subject) -> list[Observation]:
+    """Look at each option that an acceptance run must have, and at each path that must be there."""
+    wanted = subject.acceptance
+    seen = [_examine_option(subject.launch, one) for one in wanted.option]
+    seen += [one for path in wanted.path for one in _examine_path(subject, path)]
+    order = list(dict.fromkeys(one.name for one in seen))
+    return sorted(seen, key=lambda one: order.index(one.name))
+
+
+def said(launch: Launch, name: str) -> str:
+    """Write an option as it was given, and what it was given as before, if it was."""
+    option = launch.options[name]
+    earlier = [value if value is not None else "unknown" for value in option.earlier]
+    return (
+        f"{option.written} (the last of {len(earlier) + 1}: before it {', '.join(earlier)})"
+        if earlier
+        else (option.written)
+    )
+
+
+def unseen(launch: Launch, name: str) -> str:
+    """Say why nobody can know an option's value."""
+    if name in launch.options:
+        return f"{launch.options[name].written}: what that is, only the shell will know"
+    if "job.config_file" in launch.options:
+        return f"--{name} is not given, and {launch.options['job.config_file'].written} may say it"
+    return f"--{name} is not seen, and there are arguments that cannot be seen"
+
+
+def _examine_option(launch: Launch, wanted: OptionTable) -> Observation:
+    name, value = f"preflight.{wanted.check}", launch.option(wanted.name)
+    proposal = f"--{wanted.name}={_proposed(wanted)}"
+    if value is None:
+        return doubtful(name, unseen(launch, wanted.name), UNSEEN)
+    if value == "" and wanted.name not in launch.options:
+        return _graded(name, wanted.absent, f"--{wanted.name} is not given: {wanted.why}", f"add {proposal}")
+    if _fits(value, wanted):
+        return good(name, said(launch, wanted.name))
+    expected = " or ".join(wanted.values) if wanted.values else f"at least {wanted.least}"
+    seen = f"{said(launch, wanted.name)}, expected {expected}: {wanted.why}"
+    return _graded(name, wanted.otherwise, seen, f"make it {proposal}")
+
+
+def _fits(value: str, wanted: OptionTable) -> bool:
+    if wanted.least is not None:
+        return value.isdecimal() and int(value) >= wanted.least
+    return value in wanted.values if wanted.values else value != ""
+
+
+def _proposed(wanted: OptionTable) -> str:
+    if wanted.values:
+        return wanted.values[0]
+    return str(wanted.least) if wanted.least is not None else wanted.example
+
+
+def _graded(name: str, grade: str, seen: str, do: str) -> Observation:
+    return {"fail": bad, "warn": doubtful}[grade](name, seen, do) if grade != "ok" else good(name, seen)
+
+
+# --- paths -------------------------------------------------------------------------------------------------------
+
+
+def _examine_path(subject: Subject, wanted: PathTable) -> Iterator[Observation]:
+    launch, name = subject.launch, f"preflight.{wanted.check}"
+    if wanted.unless and launch.option(wanted.unless) != "true":
+        return  # Its switch is off, which has a line of its own.
+    value = launch.option(wanted.name)
+    if value is None:
+        yield doubtful(name, unseen(launch, wanted.name), UNSEEN)
+    elif value == "" and wanted.absent != "ok":
+        yield _graded(name, wanted.absent, f"--{wanted.name} is not given: {wanted.why}", f"add --{wanted.name}=PATH")
+    elif value:
+        yield _examine_place(name, subject.place(value), said(launch, wanted.name), is_remote="://" in value)
+
+
+def _examine_place(name: str, path: Path, written: str, *, is_remote: bool) -> Observation:
+    if is_remote:
+        return good(name, f"{written}, not on this machine")
+    if not path.exists():
+        above = next((one for one in path.parents if one.exists()), Path("/"))
+        return bad(name, f"{written}: there is no {path}", f"mend the path: what is there is {above}")
+    if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
+        return bad(name, f"{written}: {path} cannot be read by this user", "ask for the right to read it")
+    if path.is_dir() and not any(path.iterdir()):
+        return doubtful(
+            name, f"{written}: {path} is an empty folder", "fill it before the run starts, or mend the path"
+        )
+    return good(name, f"{written} is there")
