@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from toolkit.current import MANIFEST_FILE
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.installed import normalized, read_installed, version_in
 from toolkit.doctor.observed import bad, doubtful, good
@@ -138,9 +139,8 @@ def _package(name: str, asked: Asked, survey: Survey) -> Observation:
         return _namespace(observed, found, asked, survey)
     seen = _told(found, others)
     if lost := _lost_overlay(name, found, others, asked):
-        return bad(
-            observed, f"{seen}; {lost}", f"source {asked.environ[OVERLAY]}/env.sh again, after what sets PYTHONPATH"
-        )
+        root, words = lost
+        return bad(observed, f"{seen}; {words}", f"source {root / 'env.sh'} again, after what sets PYTHONPATH")
     hidden = [one for one in others if not one.is_namespace]
     if found.kind == "folder" and hidden:
         return doubtful(
@@ -194,16 +194,33 @@ def _named(found: Found) -> str:
     return f"{found.place} ({version})" if version else str(found.place)
 
 
-def _lost_overlay(name: str, found: Found, others: tuple[Found, ...], asked: Asked) -> str:
-    """Say that an active overlay has the package and does not win; empty where it wins, or has none."""
-    active = asked.environ.get(OVERLAY)
-    if not active:
-        return ""
-    site = os.path.realpath(Path(active) / "site")
-    if os.path.realpath(found.place.parent) == site or not (Path(site) / name).is_dir():
-        return ""
-    is_on_path = any(os.path.realpath(one.place.parent) == site for one in others)
-    return f"the active overlay {active} has it too, {'further back' if is_on_path else 'and is not on the path'}"
+def _lost_overlay(name: str, found: Found, others: tuple[Found, ...], asked: Asked) -> tuple[Path, str] | None:
+    """Return the overlay that has the package and does not win, with the words for it; None where none is lost.
+
+    One that was put on PYTHONPATH by hand is known by its manifest.
+    """
+    if active := asked.environ.get(OVERLAY):
+        site = Path(active) / "site"
+        if _is_in(found, site) or not (site / name).is_dir():
+            return None
+        is_on_path = any(_is_in(one, site) for one in others)
+        where = "further back" if is_on_path else "and is not on the path"
+        return Path(active), f"the active overlay {active} has it too, {where}"
+    if _is_of_overlay(found):
+        return None
+    for one in filter(_is_of_overlay, others):
+        root = one.place.parent.parent
+        return root, f"the overlay {root} has it too, further back"
+    return None
+
+
+def _is_in(found: Found, site: Path) -> bool:
+    return os.path.realpath(found.place.parent) == os.path.realpath(site)
+
+
+def _is_of_overlay(found: Found) -> bool:
+    site = found.place.parent
+    return site.name == "site" and (site.parent / MANIFEST_FILE).is_file()
 
 
 def _counted(items: Sequence[object], one: str, many: str) -> str:

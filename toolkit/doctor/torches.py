@@ -137,7 +137,8 @@ def _build(torch: Package, asked: Asked) -> Iterator[Observation]:
 def _npu_version(npu: Package | None, asked: Asked) -> Observation:
     if npu is None:
         recipe = f" --recipe {asked.recipe}" if asked.project else ""
-        return doubtful(
+        say = bad if asked.environ.get("ASCEND_HOME_PATH") else doubtful
+        return say(
             "torch_npu.version", "no torch_npu is found: no overlay is active, and none is installed",
             f"build one with `toolkit build{recipe}`, source its env.sh; or `toolkit run -- CMD`",
         )  # fmt: skip

@@ -127,6 +127,22 @@ def test_an_active_overlay_that_somebody_took_off_the_path(planted: Planted) -> 
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("first", ["overlay", "system"])
+def test_an_overlay_that_was_put_on_pythonpath_by_hand(planted: Planted, first: str) -> None:
+    plant_npu(planted)
+    root = overlay(planted)
+    (root / "manifest.json").touch()
+    del planted.environ["TOOLKIT_OVERLAY"]
+    entries = [str(root / "site"), str(planted.site)]
+    planted.environ["PYTHONPATH"] = ":".join(entries if first == "overlay" else entries[::-1])
+
+    grade, seen, do = named(look(planted), "path.torch_npu")
+
+    assert grade == ("ok" if first == "overlay" else "fail")
+    assert seen.endswith(f"; the overlay {root} has it too, further back") == (first == "system")
+    assert do == ("" if first == "overlay" else f"source {root}/env.sh again, after what sets PYTHONPATH")
+
+
 # --- the working directory ---------------------------------------------------------------------------------------
 
 

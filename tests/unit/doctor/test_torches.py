@@ -78,6 +78,12 @@ def test_nothing_is_installed(planted: Planted) -> None:
     ]  # fmt: skip
 
 
+def test_nothing_is_installed_where_there_is_cann(planted: Planted) -> None:
+    planted.environ["ASCEND_HOME_PATH"] = "/usr/local/Ascend/cann"
+
+    assert named(look(planted), "torch_npu.version")[0] == "fail"
+
+
 def test_torch_of_another_release(planted: Planted) -> None:
     plant_torch(planted.site, "2.12.0+cpu")
     plant_torch_npu(planted.site)
