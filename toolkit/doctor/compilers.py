@@ -51,9 +51,8 @@ def _examine_compiler(asked: Asked, folder: Path, name: str, variable: str, defa
         run([*words, "-x", language, "-", "-o", folder / "program"], cwd=folder, env=_env(asked), timeout=LIMIT,
             stdin=program.encode())  # fmt: skip
     except CommandError as fault:
-        last = f": {fault.details[-1]}" if fault.details else ""
         return bad(
-            name, f"{shown} ({found}) does not compile and link a program of two lines{last}",
+            name, f"{shown} ({found}) does not compile and link a program of two lines: {_last_line(fault)}",
             f"see what it says: echo 'int main() {{}}' | {shlex.join(words)} -x {language} - -o /dev/null",
         )  # fmt: skip
     return good(name, f"{shown} ({found}) compiles and links")
@@ -80,9 +79,8 @@ def _examine_ninja(asked: Asked, folder: Path) -> Observation:
     try:
         version = run([found, "--version"], cwd=folder, env=_env(asked), timeout=LIMIT).stdout.strip()
     except CommandError as fault:
-        last = f": {fault.details[-1]}" if fault.details else ""
         return mark(
-            "compiler.ninja", f"{found} does not run{last}",
+            "compiler.ninja", f"{found} does not run: {_last_line(fault)}",
             f"install it again in the environment that it belongs to, or take {Path(found).parent} off PATH",
         )  # fmt: skip
     return good("compiler.ninja", f"ninja {version} ({found}) runs")
@@ -105,10 +103,16 @@ def _examine_cann_compilers(asked: Asked, folder: Path) -> Iterator[Observation]
         try:
             run([found, "--version"], cwd=folder, env=_env(asked), timeout=LIMIT)
         except CommandError as fault:
-            last = f": {fault.details[-1]}" if fault.details else ""
-            yield bad(name, f"{found} does not run{last}", "install the CANN that is for this machine again")
+            yield bad(
+                name, f"{found} does not run: {_last_line(fault)}", "install the CANN that is for this machine again"
+            )
         else:
             yield good(name, f"{found} runs")
+
+
+def _last_line(fault: CommandError) -> str:
+    """Return the last thing that a program said, or why it did not start."""
+    return fault.details[-1] if fault.details else fault.message
 
 
 def _in_home(home: Path, program: str, places: tuple[str, ...]) -> str | None:

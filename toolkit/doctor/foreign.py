@@ -17,7 +17,7 @@ from toolkit.model import Observation
 
 NINJA_FILE = "build.ninja"
 INCLUDED = re.compile(r"-(?:I|isystem)\s*(\S+)")
-PYTHON_INCLUDE = re.compile(r".*/python(3)\.(\d+)t?(?:/|$)")
+PYTHON_INCLUDE = re.compile(r".*/include/python(3)\.(\d+)t?/?$")
 TAG = re.compile(r"\.cpython-(\d+)\w*-")
 TORCH_NAME = re.compile(r"_Z(?:T[VTIS])?(?:N[rVK]*)?(?:3c10|2at|5torch)\w+")
 TORCH_LIBRARIES = ("libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_python.so")
@@ -76,7 +76,7 @@ def _python_fault(asked: Asked, path: Path, folders: list[str]) -> str:
     if asked.interpreter is None:
         return ""
     tags = [match[1] for match in [TAG.search(path.name)] if match]
-    tags += [match[1] + match[2] for match in map(PYTHON_INCLUDE.match, folders) if match and "torch" not in match[0]]
+    tags += [match[1] + match[2] for match in map(PYTHON_INCLUDE.match, folders) if match]
     own = asked.interpreter.python_tag[2:]
     other = next((tag for tag in tags if tag != own), None)
     return f"a library built for Python {other[0]}.{other[1:]}, training has {own[0]}.{own[1:]}" if other else ""
