@@ -170,6 +170,12 @@ class FindingsError(ToolkitError):
     exit_code = 23
 
 
+class LogError(ToolkitError):
+    """Nothing that was named is a log that can be read: empty, binary, not to be opened."""
+
+    exit_code = 24
+
+
 INTERNAL_ERROR = 70
 """Exit code of an unexpected exception: a bug of ours, with its traceback in a log file (sysexits.h: EX_SOFTWARE)."""
 

@@ -97,15 +97,20 @@ class _RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     rule: list[Rule] = []
     fact: list[Fact] = []
     anchors: list[str] = []
+    marks: list[str] = []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RuleBook:
-    """All rules, in the order of their files, and what makes a line worth looking at."""
+    """All rules, in the order of their files, and what makes a line worth looking at.
+
+    `anchors` are words, `marks` patterns of lines that tell of a failure whatever it is of.
+    """
 
     rules: tuple[Rule, ...]
     facts: tuple[Fact, ...]
     anchors: tuple[str, ...]
+    marks: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -123,7 +128,8 @@ def read_rules(texts: Mapping[str, str]) -> RuleBook:
     facts = tuple(fact for one in files for fact in one.fact)
     words = [word for one in files for word in one.anchors]
     words += [word for rule in rules for word in rule.anchors] + [word for fact in facts for word in fact.anchors]
-    return RuleBook(rules=rules, facts=facts, anchors=tuple(dict.fromkeys(words)))
+    marks = tuple(pattern for one in files for pattern in one.marks)
+    return RuleBook(rules=rules, facts=facts, anchors=tuple(dict.fromkeys(words)), marks=marks)
 
 
 def add_rules(book: RuleBook, texts: Mapping[str, str]) -> RuleBook:
@@ -139,6 +145,7 @@ def add_rules(book: RuleBook, texts: Mapping[str, str]) -> RuleBook:
         rules=(*more.rules, *(rule for rule in book.rules if rule.cause not in causes)),
         facts=(*book.facts, *more.facts),
         anchors=tuple(dict.fromkeys((*book.anchors, *more.anchors))),
+        marks=(*book.marks, *more.marks),
     )
 
 
@@ -151,15 +158,16 @@ def rule_faults(
     faults = []
     causes = [rule.cause for rule in book.rules]
     faults += [f"{cause}: said twice" for cause in sorted(set(causes)) if causes.count(cause) > 1]
+    patterns = [(rule.cause, pattern) for rule in book.rules for when in rule.when for pattern in when.patterns]
+    patterns += [(fact.name, fact.line) for fact in book.facts] + [("marks", mark) for mark in book.marks]
     quiet = re2.Options()
     quiet.log_errors = False
+    for name, pattern in patterns:
+        try:
+            re2.compile(pattern, quiet)
+        except re2.error as fault:
+            faults.append(f"{name}: {pattern!r}: {fault}")
     for rule in book.rules:
-        for when in rule.when:
-            for pattern in when.patterns:
-                try:
-                    re2.compile(pattern, quiet)
-                except re2.error as fault:
-                    faults.append(f"{rule.cause}: {pattern!r}: {fault}")
         for expression in (*rule.numbers.values(), *(when.where for when in rule.when if when.where)):
             try:
                 names_in(expression)

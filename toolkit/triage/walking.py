@@ -16,6 +16,7 @@ import re2
 
 from toolkit.triage.incidents import PATIENCE, Incident, Stream, finish, is_progress, step_of
 from toolkit.triage.lines import Line, peel
+from toolkit.triage.records import inner_lines
 from toolkit.triage.rules import Fact, RuleBook
 from toolkit.triage.values import Evidence
 
@@ -61,10 +62,15 @@ class LogRead:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finder:
-    """Compiled rules: the words that stop the walk, and what decides whether a line is worth keeping."""
+    """Compiled rules: the words that stop the walk, and what decides whether a line is worth keeping.
+
+    `rough` are the patterns of `lines` and `marks` for lines whose prefixes are still on.
+    """
 
     words: Any
     lines: Any
+    marks: Any
+    rough: Any
     facts: Any
     said: tuple[tuple[Fact, Any], ...]
 
@@ -72,9 +78,12 @@ class Finder:
 def make_finder(book: RuleBook) -> Finder:
     """Compile the words of all rules, and the patterns of their lines."""
     words = re2.compile(b"(?i)" + b"|".join(re2.escape(word.encode()) for word in book.anchors))
+    lines = [when.line for rule in book.rules for when in rule.when if when.line]
     return Finder(
         words=words,
-        lines=_pattern_set(when.line for rule in book.rules for when in rule.when if when.line),
+        lines=_pattern_set(lines),
+        marks=_pattern_set(book.marks),
+        rough=_pattern_set(re.sub(r"(?<![\[\\])\^", "", pattern) for pattern in (*lines, *book.marks)),
         facts=_pattern_set(fact.line for fact in book.facts),
         said=tuple((fact, re2.compile(fact.line)) for fact in book.facts),
     )
@@ -159,25 +168,30 @@ class _Walker:
     def _look_at(self, raw: bytes, *, offset: int, is_word: bool) -> None:
         self._attention -= 1
         key = raw.translate(None, DIGITS)
-        if is_word and self._known.get(key, 0) >= REPEATS:
+        if is_word and self._known.get(key, 0) >= REPEATS and (key in self._repeated or self._is_dull(raw)):
             self._repeat(key, offset)
             return
-        line = peel(raw.decode("utf-8", "replace"), self._number)
+        held = inner_lines(raw.decode("utf-8", "replace"))
+        for text in held:
+            self._take_line(peel(text, self._number), key, offset, is_word=is_word or len(held) > 1)
+
+    def _take_line(self, line: Line, key: bytes, offset: int, *, is_word: bool) -> None:
         is_kept = is_word and self._is_kept(line)
         stream = self._stream_of(line)
         was_open = stream.open
         is_taken = stream.feed(line, offset=offset, is_hit=is_kept)
         if is_word and (is_kept or not is_taken) and len(self._known) < KNOWN_LINES:
             self._known[key] = self._known.get(key, 0) + 1 if is_kept else REPEATS
-        self._follow(stream, key, offset, is_new=stream.open is not was_open)
+            if is_kept and stream.open is not None:
+                self._repeated[key] = stream.open
+        self._follow(stream, offset, is_new=stream.open is not was_open)
 
-    def _follow(self, stream: Stream, key: bytes, offset: int, *, is_new: bool) -> None:
+    def _follow(self, stream: Stream, offset: int, *, is_new: bool) -> None:
         """Read on where an incident is open, until nothing more comes of it."""
         incident = stream.open
         if incident is not None:
             if incident.last_offset == offset:
                 self._last_stream = stream
-                self._repeated[key] = incident
                 is_crowded = sum(one.open is not None for one in self._streams.values()) > 1
                 self._attention = CROWDED_PATIENCE if is_crowded else PATIENCE
             if is_new:
@@ -187,6 +201,10 @@ class _Walker:
                 one.close()
         self._collect()
 
+    def _is_dull(self, raw: bytes) -> bool:
+        """Whether a line, which is one that was seen to mean nothing but for its digits, means nothing with these."""
+        return not self._finder.rough.Match(raw.decode("utf-8", "replace"))
+
     def _is_kept(self, line: Line) -> bool:
         """Note what a line says of the launch, and tell whether a rule may be about it."""
         for at in self._finder.facts.Match(line.text) or ():
@@ -194,7 +212,9 @@ class _Walker:
             found = pattern.search(line.text)
             value = fact.value or (found.groupdict().get("value") or "" if found else "")
             self._log.facts[fact.name] = Said(value=value, evidence=self._evidence(line))
-        return line.level in ("error", "fatal") or bool(self._finder.lines.Match(line.text))
+        finder = self._finder
+        is_loud = line.level in ("error", "fatal")
+        return is_loud or bool(finder.lines.Match(line.text)) or bool(finder.marks.Match(line.text))
 
     def _repeat(self, key: bytes, offset: int) -> None:
         """Count a line that was looked at often enough, and remember where it stood last."""
