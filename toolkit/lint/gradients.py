@@ -47,8 +47,8 @@ def _unmarked(one: Class) -> Iterator[Hit]:
     forward, backward = one.methods["forward"], one.methods["backward"]
     outputs = _outputs(forward.node)
     marked = _marked(one)
-    if len(outputs) < 2 or marked is None:
-        return
+    if len(outputs) < 2 or marked is None or any(isinstance(node, ast.Raise) for node in backward.node.body):
+        return  # One output that nothing differentiates, or a function without any backward, is meant so.
     uses = _uses(backward, len(outputs))
     for output, use in zip(outputs, uses or (), strict=False):
         if use == "used" or ast.unparse(output.node) in marked or _needs_none(output.node, forward.node):

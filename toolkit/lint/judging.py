@@ -16,17 +16,28 @@ from toolkit.lint.order import check_order
 from toolkit.lint.outline import outline
 from toolkit.lint.reaching import reach
 from toolkit.lint.shapes import check_shapes
-from toolkit.lint.sources import Source, read_sources
+from toolkit.lint.sources import Source, read_sources, split_by_depth
 
 
 def lint_model(places: Sequence[Path], *, select: Sequence[str] = (), ignore: Sequence[str] = ()) -> Report:
     """Judge the Python files in the places; UsageError for a check or a place that does not exist."""
     wanted = _wanted(select, ignore)
     sources, skipped = read_sources(places)
+    try:
+        hits = _hits(sources)
+    except RecursionError:
+        sources, deep = split_by_depth(sources)
+        skipped += deep
+        hits = _hits(sources)
     by_file = {source.file: source for source in sources}
+    findings = [_worded(hit, by_file[hit.file]) for hit in _ordered(hits, by_file) if hit.check in wanted]
+    return _divided(findings, by_file, skipped)
+
+
+def _hits(sources: Sequence[Source]) -> list[Hit]:
     base = outline(sources)
     reached = reach(base)
-    hits = [
+    return [
         *check_forward(base, reached),
         *check_gradients(base),
         *check_arithmetic(base),
@@ -34,8 +45,6 @@ def lint_model(places: Sequence[Path], *, select: Sequence[str] = (), ignore: Se
         *check_order(base),
         *(hit for source in sources for hit in _bad_allows(source)),
     ]
-    findings = [_worded(hit, by_file[hit.file]) for hit in _ordered(hits, by_file) if hit.check in wanted]
-    return _divided(findings, by_file, skipped)
 
 
 def _wanted(select: Sequence[str], ignore: Sequence[str]) -> set[str]:

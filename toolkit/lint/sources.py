@@ -19,6 +19,11 @@ from toolkit.lint.findings import Skipped
 MAX_BYTES = 16_000_000
 """Larger files are data, not code that anyone wrote."""
 
+TOO_DEEP = "nested too deeply"
+
+_MAX_DEPTH = 150
+"""Levels of a tree that the checks go down without a doubt; Python allows them some 1,000 calls."""
+
 _ALLOW = re.compile(r"#\s*toolkit:\s*allow\[([^\]]*)\]\s*:?\s*(.*)")
 _NO_CODE = {"__pycache__", "node_modules"}
 
@@ -58,6 +63,22 @@ def read_sources(places: Sequence[Path]) -> tuple[list[Source], list[Skipped]]:
         else:
             skipped.append(read)
     return sources, sorted(skipped, key=lambda one: one.file)
+
+
+def split_by_depth(sources: Sequence[Source]) -> tuple[list[Source], list[Skipped]]:
+    """Set aside the files whose trees are so deep that a check may run out of stack."""
+    flat = [source for source in sources if not _is_deep(source.tree)]
+    kept = {source.file for source in flat}
+    return flat, [Skipped(file=source.file, why=TOO_DEEP) for source in sources if source.file not in kept]
+
+
+def _is_deep(tree: ast.AST) -> bool:
+    level: list[ast.AST] = [tree]
+    for _ in range(_MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return False
+    return True
 
 
 def _find_files(places: Sequence[Path]) -> tuple[dict[Path, Path], list[Skipped]]:
@@ -128,11 +149,15 @@ def _read(path: Path, place: Path) -> Source | Skipped:
         at = f" in line {error.lineno}" if error.lineno else ""
         return Skipped(file=file, why=f"not Python{at}: {error.msg}")
     except (RecursionError, MemoryError):
-        return Skipped(file=file, why="not Python that can be parsed: nested too deeply")
+        return Skipped(file=file, why=TOO_DEEP)
 
 
 def _parse(path: Path, place: Path, data: bytes) -> Source:
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError:
+        data.decode("utf-8")  # Says where it is not UTF-8, if that is the reason.
+        raise
     text = io.TextIOWrapper(io.BytesIO(data), encoding=encoding).read()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # What a compiler would say of escapes is not our matter.
