@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -169,12 +170,14 @@ def _namespace(observed: str, found: Found, asked: Asked, survey: Survey) -> Obs
     """A folder without `__init__.py` wins before any finder is asked; what is in it is not the package."""
     brought = [finder.file.name for finder in read_editable_finders(survey.site_folders) if found.name in finder.places]
     instead = f"; the editable install by {brought[0]} is hidden by it" if brought else ""
-    where = asked.cwd if found.kind == "folder" else found.place.parent
-    return bad(
-        observed, f"{found.place} wins, a folder without __init__.py: an empty namespace package, found through "
-        f"{found.why}{instead}",
-        f"start from another folder than {where}" if found.kind == "folder" else f"take {where} off the path",
-    )  # fmt: skip
+    seen = f"{found.place} wins, a folder without __init__.py: an empty namespace package, found through {found.why}"
+    if found.kind in ("site", "user"):
+        do = f"install what it is of again, or remove it: rm -r {shlex.quote(str(found.place))}"
+    elif found.kind == "folder":
+        do = f"start from another folder than {asked.cwd}"
+    else:
+        do = f"take {found.place.parent} off the path"
+    return bad(observed, seen + instead, do)
 
 
 def _told(found: Found, others: tuple[Found, ...]) -> str:

@@ -33,9 +33,9 @@ class Owner:
 def examine_triton(asked: Asked, survey: Survey) -> list[Observation]:
     """Say whose `triton/` would be imported, and whether all of it is that one's."""
     found = survey.winners.get(PACKAGE)
-    if found is None or found.is_namespace:
+    owners = _owners(asked, survey, found) if found is not None else []
+    if found is None or (found.is_namespace and not owners):
         return [_absent(asked, survey)]
-    owners = _owners(asked, survey, found)
     if not owners:
         return [_nobodys(found)]
     if len(owners) == 1:
@@ -44,7 +44,7 @@ def examine_triton(asked: Asked, survey: Survey) -> list[Observation]:
 
 
 def _owners(asked: Asked, survey: Survey, found: Found) -> list[Owner]:
-    """List those that own the folder that would be imported, whatever they are called."""
+    """List those that own the folder that would be imported, whatever they are called, and whatever is left of it."""
     named = read_installed(survey.path, asked.cwd, lambda name: PACKAGE in name)
     here = [one for one in named if one.site.resolve() == found.place.parent.resolve()]
     return [

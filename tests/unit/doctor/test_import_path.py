@@ -197,6 +197,21 @@ def test_a_folder_without_init_alone_wins(planted: Planted) -> None:
     )  # fmt: skip
 
 
+def test_a_folder_without_init_that_an_uninstall_left(planted: Planted) -> None:
+    (planted.site / "torch_npu").mkdir()
+
+    assert named(look(planted), "path.torch_npu")[2] == (
+        f"install what it is of again, or remove it: rm -r {planted.site / 'torch_npu'}"
+    )
+
+
+def test_a_folder_without_init_on_pythonpath(planted: Planted) -> None:
+    (planted.root / "extra" / "torchtitan").mkdir(parents=True)
+    planted.environ["PYTHONPATH"] = str(planted.root / "extra")
+
+    assert named(look(planted), "path.torchtitan")[2] == f"take {planted.root / 'extra'} off the path"
+
+
 # --- editable installs and .pth files ----------------------------------------------------------------------------
 
 

@@ -87,6 +87,21 @@ def test_what_the_removal_of_the_other_leaves(planted: Planted) -> None:
     )  # fmt: skip
 
 
+def test_the_removal_of_the_other_takes_the_files_of_both(planted: Planted) -> None:
+    """As `pip uninstall triton` does: what is left is a folder without `__init__.py`."""
+    plant_triton(planted.site, "triton", "3.2.0")
+    plant_npu(planted)
+    shutil.rmtree(planted.site / "triton-3.2.0.dist-info")
+    (planted.site / "triton" / "__init__.py").unlink()
+    (planted.site / "triton" / "backends" / "__init__.py").unlink()
+
+    assert named(look(planted), "triton.whole") == (
+        "fail", "triton-ascend 3.2.0: of 4 files 2 missing (such as triton/__init__.py): another distribution's install "
+        "or removal went over it",
+        "pip install --force-reinstall --no-deps triton-ascend==3.2.0",
+    )  # fmt: skip
+
+
 def test_a_triton_without_the_ascend_backend(planted: Planted) -> None:
     plant_torch(planted.site)
     plant_torch_npu(planted.site)
