@@ -96,8 +96,8 @@ def test_the_removal_of_the_other_takes_the_files_of_both(planted: Planted) -> N
     (planted.site / "triton" / "backends" / "__init__.py").unlink()
 
     assert named(look(planted), "triton.whole") == (
-        "fail", "triton-ascend 3.2.0: of 4 files 2 missing (such as triton/__init__.py): another distribution's install "
-        "or removal went over it",
+        "fail", "triton-ascend 3.2.0: of 4 files 2 missing (such as triton/__init__.py): another distribution's "
+        "install or removal went over it",
         "pip install --force-reinstall --no-deps triton-ascend==3.2.0",
     )  # fmt: skip
 
