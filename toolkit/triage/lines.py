@@ -36,6 +36,7 @@ _CODED = re.compile(rf"E[A-Z0-9]\d{{4}}: (?:\[PID: ?\d+\] )?({ISO})")
 _SPOKEN = re.compile(r"(?:fatal )?(error|warning|fatal)\b:", re.IGNORECASE)
 
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\]$")
+"""What Ray puts behind a line that several actors wrote."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,10 +72,12 @@ def peel(raw: str, number: int) -> Line:
         text = _ESCAPES.sub("", text).rstrip()
     elif _RESETS[0] in text or _RESETS[1] in text:
         text = _WRITTEN_COLOURS.sub("", text).rstrip()
+    if text.endswith("x across cluster]"):
+        text = _REPEATED.sub("", text).rstrip()
     start = _read_prefixes(text, said) if text else 0
     return Line(
         number=number,
-        text=_end_of(text, start),
+        text=text[start:],
         rank=said.local if said.rank is None else said.rank,
         when=said.when,
         has_year=said.has_year,
@@ -163,13 +166,6 @@ def _skip_bar(text: str, at: int) -> int:
     if percent > 0 and text[percent - 1].isdigit() and (rest := _BAR_REST.match(text, percent)):
         return rest.end() if text[rest.end() :].strip() else at
     return at
-
-
-def _end_of(text: str, start: int) -> str:
-    """Return the text without its prefixes, and without what Ray puts behind a line that several actors wrote."""
-    if text.endswith("x across cluster]"):
-        return _REPEATED.sub("", text[start:])
-    return text[start:]
 
 
 def _last_piece(text: str, said: _Said) -> str:

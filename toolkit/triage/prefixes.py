@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from toolkit.triage.stamps import CLOCK, GLOG, ISO, NAMED, NUMBERED
+from toolkit.triage.stamps import CLOCK, GLOG, ISO, NAMED, NUMBERED, SINCE_1970
 
 Level = Literal["", "debug", "info", "warning", "error", "fatal"]
 Need = Literal["", "record", "torch", "no level"]
@@ -88,7 +88,11 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     # c10 and torch_npu in C++, Ray in C++
     ("[", rf"\[(?P<level>[A-Z])(?P<stamp>{GLOG}) (?P<origin>[^\s\]]{{1,240}}:\d+)\] ?", ""),
     ("[", r"\[(?P<level>[IWEF]) (?P<origin>[\w./-]{1,240}:\d+)\] ?", ""),
-    ("[", rf"\[(?P<stamp>{ISO}) (?P<level>[A-Z]) \d+ \d+\] (?:\(\w+\) )?(?P<origin>[^\s:]{{1,240}}:\d+): ?", ""),
+    (
+        "[",
+        rf"\[(?P<stamp>{ISO}) (?P<level>[A-Z]) \d+ \d+\] (?:\(\w+\) )?(?P<origin>[^\s:]{{1,240}}:\d+):(?:  ?(?! )| |$)",
+        "",
+    ),
     # a time, with SGLang's ranks; a level, with the place of transformers
     ("[", rf"\[(?P<stamp>{_STAMP}|{CLOCK})(?: TP(?P<local>\d{{1,6}}))?(?: [A-Z]{{2}}\d+){{0,5}}\]:?{_BLANK}", ""),
     ("[", rf"\[ ?(?P<level>{_ANY_CASE}) ?(?:\|(?P<origin>[^\s\]]{{1,240}}))?\] ?", ""),
@@ -101,9 +105,14 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     ("[", r"(?P<frame>\[(?:!\d+(?:/\d+)*|\d+/\d+(?:/\d+)?|-/-)(?:_\d+)?\])(?: |$)", "torch"),
     ("[", rf"(?P<frame>\[\d+/\d+(?:_\d+)?\]) (?=[\w.]{{1,120}}: \[(?:{_WORD})\])", "record"),
     ("[", r"\[__[a-z_]{1,40}\](?: |$)", "torch"),
-    # vLLM, DeepSpeed, CANN with the thread behind it; MindIE's processes before its level
-    ("[", rf"\[(?P<origin>{_PLACE}(?::[\w<>.]{{1,80}})?)\](?:\d{{1,12}})?(?: |$)", "record"),
-    ("[", rf"(?:\[[\w.-]{{1,40}}\] ){{1,3}}(?=\[(?:{_WORD})\] )", "record"),
+    # vLLM, DeepSpeed, CANN with the thread behind it; MindIE's processes or a thread before the level
+    (
+        "[",
+        rf"\[(?P<origin>{_PLACE}(?::[\w<>.]{{1,80}})?)\]"
+        rf"(?:\[\d{{1,12}}\]{_BLANK}| \[\d{{1,12}}\](?=\[)|(?:\d{{1,12}}|\[tid:\d{{1,12}}\])?(?: |(?=\[)|$))",
+        "record",
+    ),
+    ("[", rf"(?:\[[\w.-]{{1,40}}\] ){{1,3}}(?=\[(?:{_WORD})\] |(?:{_WORD})(?:[ :]|$))", "record"),
     # Ray and vLLM; CANN behind its time
     (
         "(",
@@ -111,6 +120,7 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
         r"|[^\s()]{1,80}(?:\([^()]{0,40}\))? )?(?:rank=(?P<rank>\d{1,6}),? )?pid=\d+(?:, [^()]{1,160})?\) ?",
         "",
     ),
+    ("(", rf"\((?P<level>{_WORD})\)(?: |$)", "record"),
     ("(", r"\((?:raylet|autoscaler|gcs_server)(?:,? [^()]{1,80})?\) ?", ""),
     ("(", r"\(PID: ?\d+, ?Device: ?-?\d+, ?RankID: ?(?:-\d+|(?P<rank>\d{1,6}))\) ?", ""),
     # containers, journald and syslog; then times alone; then srun --label
@@ -130,6 +140,7 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
         rf"(?P<level>[A-Z])(?P<stamp>{GLOG}) +(?:\d+ +){{0,2}}(?P<origin>[^\s\]]{{1,240}}:\d+)\](?: |$)",
         "",
     ),
+    ("EFIW", rf"(?P<level>[A-Z])0000 00:00:(?P<stamp>{SINCE_1970}) +\d+ (?P<origin>[^\s\]]{{1,240}}:\d+)\](?: |$)", ""),
     ("EFIW", r"(?P<level>[A-Z]) (?P<origin>[\w./-]{1,240}:\d+)\] ?", "record"),
     # logging's own style, uvicorn's, a bare word; CANN's module, the time behind it
     ("CDEFINSTVW", rf"(?P<level>{_WORD}):(?=[A-Za-z_])[\w.-]{{1,160}}:{_BLANK}", ""),
@@ -150,7 +161,7 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     ("rR", rf"(?:rank|Rank|RANK)(?:[=:](?P<rank>\d{{1,6}})(?::|(?= ))){_BLANK}", ""),
     ("rR", rf"(?:rank|Rank|RANK) ?(?P<rank>\d{{1,6}})(?::| \|){_BLANK}", ""),
     (_LETTERS, r"[\w.-]{1,80}:\d+:\d+ \[\d+\] (?=NCCL (?P<level>INFO|WARN|ERROR|TRACE))", ""),
-    # pdsh and clush, docker compose, kubectl
+    # pdsh and clush, docker compose, kubectl, torchx
     (_LOWER, rf"{_HOST}[-_]?(?:[a-z0-9]{{1,20}}[-_]){{0,4}}\d{{1,6}}(?:\.[a-z0-9.-]{{1,100}})?:(?: |$)", ""),
     (
         _LOWER,
@@ -159,8 +170,9 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     ),
     (_LOWER, r"(?:[a-z][\w.-]{0,100}[-_]\d+ {2,}|pod/\S{1,200} )\|(?: |$)", ""),
     (_LOWER, rf"[a-z][\w.-]{{0,100}} {{1,40}}\| (?={_TELLING})", ""),
+    (_LOWER, rf"[a-z]\w{{0,60}}/\d{{1,5}} (?:\[(?P<rank>\d{{1,6}})\]:{_BLANK}|(?={_PREFIX}))", ""),
     # indented or quoted in an issue; a group of exceptions; pytest
-    (" \t", rf"[ \t]{{1,16}}(?:(?={_PREFIX})|(?P<rank>\d{{1,5}}): (?={_TELLING}| {{4,}}\S))", ""),
+    (" \t", rf"[ \t]{{1,16}}(?:(?={_PREFIX}|(?:{_WORD}) {{2,}}\S)|(?P<rank>\d{{1,5}}): (?={_TELLING}| {{4,}}\S))", ""),
     (" |", rf" {{0,12}}\| (?={_TELLING})(?![^\n]*\|$)", ""),
     (" |", r" {0,4}\| (?= {2,}[^ |+])(?![^\n]*\|$)", ""),
     (" +", r" {0,12}\+ (?=Exception Group Traceback)", ""),

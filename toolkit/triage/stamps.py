@@ -31,6 +31,9 @@ NUMBERED = rf"{ISO}|{_MONTH}/{_DAY}/(?:{_YEAR}|\d\d) {_TIME}{_END}|{_MONTH}[-/]{
 GLOG = rf"(?:{_YEAR})?(?:{_MONTH}|[1-9]){_DAY} {_TIME}"
 """`0519 01:09:49.832000`, `20260519 01:09:49`; newer C++ code of torch writes `416` for the 16th of April."""
 
+SINCE_1970 = r"\d{10}\.\d{1,9}"
+"""Seconds, as newer absl writes them behind a date of zeros."""
+
 CLOCK = rf"{_TIME}(?=[ \t\]|]|:[ \t]|$)"
 """Nothing but the time of day."""
 
@@ -45,11 +48,12 @@ _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 def read_stamp(text: str) -> tuple[float, bool]:
     """Return a stamp's seconds since 1970 and whether it says its year; 1970 stands where it does not.
 
-    `text` is what one of the patterns of this module has matched. UTC is taken where no zone is written.
+    `text` is what one of the patterns of this module has matched, anything else raises a ValueError. UTC is taken
+    where no zone is written.
     """
     clock = _CLOCK_PARTS.search(text)
     if clock is None:
-        raise ValueError(f"no time of day in {text!r}")
+        return float(text), True
     hour, minute, second, fraction, micros = clock.groups()
     start, year = _read_date(text[: clock.start()], text[clock.end() :])
     when = start + int(hour) * 3600.0 + int(minute) * 60 + int(second)
