@@ -71,8 +71,12 @@ def read_command_text(
 
     Of several commands the last is taken that starts a training: torchrun, python, a run script. `arguments` are those
     that the text itself is given (`"$@"`), None where nobody knows them. Raises UsageError for text with a quote that
-    is not closed.
+    is not closed, and for more of it than a run script has.
     """
+    if len(text) > LARGEST:
+        raise UsageError(
+            f"the command's text has {len(text)} characters, more than {LARGEST}", hint="give the command or run script"
+        )
     start = _Start(environ=environ or {}, is_environ_whole=environ is not None, folder=folder)
     return _read_text(text, start, arguments=arguments, name="bash")[0]
 
@@ -85,7 +89,7 @@ def _read_text(text: str, start: _Start, *, arguments: Sequence[str] | None, nam
         name=name,
         folder=start.folder,
     )
-    chosen = max(steps, key=lambda step: (_likeness(step.words), step.is_sure, steps.index(step)))
+    chosen = max(enumerate(steps), key=lambda pair: (_likeness(pair[1].words), pair[1].is_sure, pair[0]))[1]
     if not start.is_environ_whole:
         chosen = replace(chosen, environ={**start.environ, **chosen.environ})
     at = _Start(

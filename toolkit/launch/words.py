@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import UsageError
 
+HINT = "give the command as it would be typed into a POSIX shell"
 OPERATORS = ("&&", "||", ";;", ";&", "&>>", "&>", ";", "|&", "|", "&", "(", ")", "\n")
 REDIRECTION = re.compile(r"\d*(<<<|<<-?|<>|<&|<|>>|>&|>\||>)")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
@@ -57,9 +58,12 @@ class Token:
 def cut_text(text: str) -> list[Token]:
     """Return the words and operators of shell text; redirections are left out.
 
-    Raises UsageError with the line where a quote or brace is not closed.
+    Raises UsageError with the line where a quote or brace is not closed, and for what nests without end.
     """
-    return list(_Reader(text.replace("\r\n", "\n").replace("\0", "")).tokens())
+    try:
+        return list(_Reader(text.replace("\r\n", "\n").replace("\0", "")).tokens())
+    except RecursionError:
+        raise UsageError("the command nests too deep to be read", hint=HINT) from None
 
 
 class _Reader:
@@ -122,7 +126,8 @@ class _Reader:
     def _skip_documents(self) -> None:
         for end, strips in self._awaited:
             while self._at < len(self._text):
-                line, _, _ = self._text[self._at :].partition("\n")
+                stop = self._text.find("\n", self._at)
+                line = self._text[self._at :] if stop < 0 else self._text[self._at : stop]
                 self._at = min(self._at + len(line) + 1, len(self._text))
                 if (line.lstrip("\t") if strips else line) == end:
                     break
@@ -237,5 +242,5 @@ class _Reader:
         line = self._text.count("\n", 0, start) + 1
         return UsageError(
             f"line {line} of the command has a {mark} that is not closed",
-            hint="give the command as it would be typed into a POSIX shell",
+            hint=HINT,
         )

@@ -25,7 +25,8 @@ def filled_variables(subject: Subject) -> dict[str, str]:
     """Return the variables that the overlay and the command set, by name; PATH has the interpreter's folder alone."""
     environ = started_environment(subject)
     names = (*subject.launch.own, PYTHONPATH, *subject.activation.variables)
-    return {PATH: str(subject.interpreter.absolute().parent), **{name: environ[name] for name in names}}
+    found = {name: environ[name] for name in names if name in environ}
+    return {PATH: str(subject.interpreter.absolute().parent), **found}
 
 
 def filled_command(variables: Mapping[str, str], argv: Sequence[str]) -> str:

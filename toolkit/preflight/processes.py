@@ -64,16 +64,17 @@ def _examine_degrees(subject: Subject, world: int) -> Iterator[Observation]:
     expert = degrees.pop(subject.acceptance.processes.expert_degree, 1)
     given = {option: value for option, value in degrees.items() if value > 0}
     product = math.prod(given.values())
-    shown = " x ".join(str(value) for value in given.values() if value != 1) or "1"
+    factors = [str(value) for value in given.values() if value != 1]
+    shown = f"{' x '.join(factors)} = {product}" if len(factors) > 1 else str(product)
     do = "make NGPU (or torchrun's --nproc_per_node) and the degrees agree"
     if world % product:
-        yield bad(name, f"{world} processes cannot be shared out over degrees of {shown} = {product}", do)
+        yield bad(name, f"{world} processes cannot be shared out over degrees of {shown}", do)
     elif product != world and -1 not in degrees.values() and len(given) == len(subject.acceptance.processes.degrees):
-        yield bad(name, f"{world} processes, and the degrees are {shown} = {product}", do)
+        yield bad(name, f"{world} processes, and the degrees are {shown}", do)
     elif product != world and -1 not in degrees.values() and any(option in given for option in DATA):
-        seen = f"{world} processes, and the given degrees are {shown} = {product}"
+        seen = f"{world} processes, and the given degrees are {shown}"
         yield doubtful(name, f"{seen}: the configuration must make up for the rest", do)
-    if expert > 1 and world % expert:
+    if expert > 1 and world % expert and not world % product:
         seen = f"{world} processes cannot be shared out over an expert degree of {expert}"
         yield bad(name, seen, f"make --{subject.acceptance.processes.expert_degree} a divisor of {world}")
 
