@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.generate_layers import layer_pages, schema_page
 from toolkit import recipe, series, sources
 from toolkit.errors import INTERNAL_ERROR, INTERRUPTED, all_errors
 from toolkit.prove import load_catalogue
@@ -57,7 +58,12 @@ Stable: a script may rely on them. With `--json`, a failed command prints
 
 def generated_pages() -> Mapping[str, str]:
     """Return the generated pages by file name."""
-    return {"recipe-reference.md": recipe_reference(), "exit-codes.md": exit_codes()}
+    return {
+        "recipe-reference.md": recipe_reference(),
+        "exit-codes.md": exit_codes(),
+        "diagnose-schema.json": schema_page(),
+        **layer_pages(),
+    }
 
 
 def recipe_reference() -> str:
@@ -91,4 +97,5 @@ def _summary(error: type) -> str:
 
 if __name__ == "__main__":
     for name, text in generated_pages().items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text, encoding="utf-8")

@@ -15,7 +15,7 @@ from toolkit.patching import MODULES
 ROOT = DOCS.parent
 CONTEXT = click.Context(cli)
 COMMANDS = cli.list_commands(CONTEXT)
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 @pytest.mark.parametrize("name", sorted(generated_pages()))
