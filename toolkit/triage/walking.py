@@ -20,10 +20,10 @@ from toolkit.triage.records import inner_lines
 from toolkit.triage.rules import Fact, RuleBook
 from toolkit.triage.values import Evidence
 
-LONGEST = 16_384
+LONGEST = 8_192
 """Of a longer line so many bytes are read: its head, where the prefixes are, and what stands around the word."""
 
-HEAD = 512
+HEAD = 256
 KNOWN_LINES = 50_000
 REPEATS = 20
 """A line that differs from earlier ones in digits only is looked at so many times."""
@@ -250,28 +250,30 @@ class _Walker:
 
     def _last_step(self, rank: int | None, offset: int) -> int | None:
         """Return the step of the last line before an offset that tells of the process's progress."""
-        lines = reversed(self._tail(offset))
-        steps = (step_of(one.text) for one in lines if one.rank in (None, rank) or rank is None)
-        return next((step for step in steps if step is not None), None)
+        told = (step_of(one.text) for one in self._backwards(offset) if one.rank in (None, rank) or rank is None)
+        return next((step for step in told if step is not None), None)
 
     def _goes_on_after(self, incident: Incident) -> bool:
-        after = (line for line in self._tail(self._base, after=incident.last_offset))
+        after = self._backwards(self._base, after=incident.last_offset)
         return any(is_progress(line.text) for line in after if line.rank in (None, incident.rank))
 
     def _last_progress(self) -> Evidence | None:
-        found = [line for line in self._tail(self._base, number=self._number) if is_progress(line.text)]
-        return self._evidence(found[-1]) if found else None
+        lines = self._backwards(self._base, number=self._number)
+        return next((self._evidence(line) for line in lines if is_progress(line.text)), None)
 
-    def _tail(self, offset: int, *, after: int = -1, number: int = 0) -> list[Line]:
-        """Return what may tell of progress in the lines before an offset (in line `number`), and behind another."""
-        at = self._chunk_at - len(self._before)
-        held = self._before + self._chunk if offset - self._chunk_at < TAIL else self._chunk
-        at = at if held is not self._chunk else self._chunk_at
+    def _backwards(self, offset: int, *, after: int = -1, number: int = 0) -> Iterator[Line]:
+        """Yield, last first, what may tell of progress before an offset (in line `number`), and behind another."""
+        is_in_both = offset - self._chunk_at < TAIL
+        held, at = (self._before + self._chunk, self._chunk_at - len(self._before)) if is_in_both else (
+            self._chunk, self._chunk_at
+        )  # fmt: skip
         start = max(0, offset - at - TAIL, after - at)
         lines = held[start : offset - at].split(b"\n")[1 if start else 0 :]
-        first = number - len(lines) + 1
-        told = [(at, line) for at, line in enumerate(lines, first) if PROGRESS_WORDS.search(line)]
-        return [peel(line[:LONGEST].decode("utf-8", "replace"), at) for at, line in told[-STEP_LINES:]]
+        left = STEP_LINES
+        for back, line in enumerate(reversed(lines)):
+            if left and PROGRESS_WORDS.search(line):
+                left -= 1
+                yield peel(line[:LONGEST].decode("utf-8", "replace"), number - back)
 
     def _evidence(self, line: Line) -> Evidence:
         rank = self._rank if line.rank is None else line.rank
@@ -282,6 +284,5 @@ def _cut(chunk: bytes, start: int, end: int, at: int) -> bytes:
     """Return a line, of a very long one its head and what stands around the word."""
     if end - start <= LONGEST:
         return chunk[start:end]
-    middle = max(at, start + HEAD)
-    around = (LONGEST - HEAD) // 2
-    return chunk[start : start + HEAD] + chunk[max(start + HEAD, middle - around) : min(end, middle + around)]
+    first = max(at - HEAD, start + HEAD)
+    return chunk[start : start + HEAD] + b" [...] " + chunk[first : min(end, first + LONGEST - 2 * HEAD)]
