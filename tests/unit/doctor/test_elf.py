@@ -27,7 +27,7 @@ def library(tmp_path: Path) -> Path:
 
 
 def compiled(path: Path, *options: str) -> Path:
-    words = ["cc", "-shared", "-fPIC", "-O1", "-xc", "-", "-o", path, *options]
+    words: list[str | Path] = ["cc", "-shared", "-fPIC", "-O1", "-xc", "-", "-o", path, *options]
     subprocess.run(words, input=SOURCE.encode(), check=True)
     return path
 

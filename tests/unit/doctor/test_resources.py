@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.doctor_machines import Machine, plant_machine, wanting
-from toolkit.doctor import resources
 from toolkit.doctor.resources import examine_resources
 from toolkit.files import available_cores
 
@@ -110,7 +109,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Return what sets the clock that the doctor sees; the file system's stays."""
 
     def set_to(seconds: float) -> None:
-        monkeypatch.setattr(resources.time, "time", lambda: seconds)
+        monkeypatch.setattr("toolkit.doctor.resources.time.time", lambda: seconds)
 
     return set_to
 
