@@ -93,19 +93,37 @@ def expand_word(shell: Shell, parts: tuple[Part, ...]) -> list[str]:
         if isinstance(part, Text):
             current = (current or "") + part.text
             continue
-        values = _values(shell, part)
-        if part.quoted and values is not None:
-            pieces = list(values)
-        elif part.quoted:
-            pieces = [_value(shell, part)]
-        else:
-            pieces = " ".join(values).split() if values is not None else _split(_value(shell, part))
+        pieces = _pieces(shell, part)
         if not pieces:
             continue
         pieces[0] = (current or "") + pieces[0]
         words += pieces[:-1]
         current = pieces[-1]
     return words if current is None else [*words, current]
+
+
+def _pieces(shell: Shell, part: Expansion) -> list[str]:
+    """Return the words that an expansion becomes; the first and last of them join on to what stands beside it."""
+    values = _values(shell, part)
+    if part.quoted:
+        return [_value(shell, part)] if values is None else list(values)
+    if values is not None:
+        return " ".join(values).split()
+    value, chosen = _value_or_word(shell, part)
+    return _split(value) if chosen is None else _default_words(shell, chosen)
+
+
+def _default_words(shell: Shell, parts: tuple[Part, ...]) -> list[str]:
+    """Return the words of the default behind `:-`: it is split at its blanks that are not quoted."""
+    groups: list[list[Part]] = [[]]
+    for part in parts:
+        if not isinstance(part, Text) or part.quoted:
+            groups[-1].append(part)
+            continue
+        first, *others = re.split(r"\s+", part.text)
+        groups[-1] += [Text(text=first)] * bool(first)
+        groups += [[Text(text=one)] * bool(one) for one in others]
+    return [word for group in groups for word in expand_word(shell, tuple(group))]
 
 
 def _split(value: str) -> list[str]:
@@ -140,26 +158,33 @@ def _values(shell: Shell, part: Expansion) -> tuple[str, ...] | None:
 
 def _value(shell: Shell, part: Expansion) -> str:
     """Return what an expansion stands for, marked where nobody can know."""
+    value, chosen = _value_or_word(shell, part)
+    return value if chosen is None else _text(shell, chosen)
+
+
+def _value_or_word(shell: Shell, part: Expansion) -> tuple[str, tuple[Part, ...] | None]:
+    """Return what an expansion stands for, or the word behind its operator where that takes its place."""
     values = _values(shell, part)
     if values is not None:
-        return " ".join(values)
+        return " ".join(values), None
     unknown = f"{MARK}{part.name}{MARK}"
     if not part.name or part.operator == "?" or part.operator.startswith("["):
-        return unknown
+        return unknown, None
     held = _held(shell, part.name)
     kind = part.operator.lstrip(":")
     is_set = held is not None and not (part.operator.startswith(":") and held == "")
+    if kind == "+" and is_set:
+        return "", part.word
     if kind == "+":
-        return _text(shell, part.word) if is_set else ("" if shell.is_environ_whole or held == "" else unknown)
+        return "" if shell.is_environ_whole or held == "" else unknown, None
     if is_set and held is not None:
-        return held
+        return held, None
+    if kind == "=":
+        shell.variables[part.name] = _text(shell, part.word)
     if kind in ("-", "="):
-        default = _text(shell, part.word)
-        if kind == "=":
-            shell.variables[part.name] = default
-        return default
+        return "", part.word
     is_unset = shell.is_environ_whole and not part.name.isdecimal()
-    return "" if held == "" or (is_unset and kind == "") else unknown
+    return "" if held == "" or (is_unset and kind == "") else unknown, None
 
 
 def _held(shell: Shell, name: str) -> str | None:

@@ -22,7 +22,7 @@ def words(text: str, **environ: str) -> tuple[str, ...]:
         ("python a.py \\\n  --x.y 1 \\\n --z 'a b' # not this", ("python", "a.py", "--x.y", "1", "--z", "a b")),
         ("# first\npython a.py --name=\"it's $WHO\"", ("python", "a.py", "--name=it's me")),
         ("python a.py '$WHO' \\$WHO", ("python", "a.py", "$WHO", "$WHO")),
-        ("python a.py ${N:-8} ${M:-\"a b\"} ${WHO:+there}", ("python", "a.py", "8", "a", "b", "there")),
+        ("python a.py ${N:-8} ${M:-\"a b\"} ${WHO:+there}", ("python", "a.py", "8", "a b", "there")),
         ("python a.py ${N:-${WHO}x}", ("python", "a.py", "mex")),
         ("A='1 2'; python a.py $A \"$A\"", ("python", "a.py", "1", "2", "1 2")),
         ("A=(--x.y 1 '2 3')\nA+=(--z)\npython a.py \"${A[@]}\" end",
