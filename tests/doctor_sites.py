@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import os
+import subprocess
 import sys
 import sysconfig
+import tempfile
 import venv
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +24,15 @@ SUFFIX = str(sysconfig.get_config_var("EXT_SUFFIX"))
 COMMIT = "c798c6532a0d05c1863489e83cb7e3985be4e830"
 ALL_TAGS = tuple(f"cp3{minor}" for minor in range(10, 20))
 OTHER_SUFFIX = SUFFIX.replace(f"cpython-{sys.version_info.major}{sys.version_info.minor}", "cpython-39")
+
+
+@functools.cache
+def library() -> bytes:
+    """Return a library that is whole and has nothing in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "lib.so")
+        subprocess.run(["cc", "-shared", "-x", "c", os.devnull, "-o", file], check=True)
+        return file.read_bytes()
 
 
 @dataclass(kw_only=True)
@@ -70,10 +82,10 @@ def plant_npu(planted: Planted) -> None:
 
 
 def plant_torch(site: Path, version: str = "2.13.0+cpu", *, cuda: str | None = None, suffix: str = SUFFIX) -> None:
-    files = {
+    files: dict[str, str | bytes] = {
         "torch/__init__.py": "raise SystemExit('torch was imported')\n",
         "torch/version.py": f"import typing\n\n__version__ = '{version}'\ncuda: typing.Optional[str] = {cuda!r}\n",
-        f"torch/_C{suffix}": "\x7fELF",
+        f"torch/_C{suffix}": library(),
     }
     install(site, "torch", version, files)
 
@@ -82,12 +94,12 @@ def plant_torch_npu(
     site: Path, version: str = "2.13.0", *, requires: tuple[str, ...] = ("torch==2.13.0.*", "numpy"), dvm: bool = True,
     suffix: str = SUFFIX,
 ) -> None:  # fmt: skip
-    files = {
+    files: dict[str, str | bytes] = {
         "torch_npu/__init__.py": "raise SystemExit('torch_npu was imported')\n",
         "torch_npu/version.py": f"__version__ = '{version}'\ngit_version = '{COMMIT}'\n",
-        f"torch_npu/_C{suffix}": "\x7fELF",
+        f"torch_npu/_C{suffix}": library(),
         "torch_npu/_inductor/__init__.py": "",
-        "torch_npu/lib/libtorch_npu.so": "\x7fELF library",
+        "torch_npu/lib/libtorch_npu.so": library(),
     }
     if dvm:
         files["torch_npu/_inductor/dvm/__init__.py"] = ""
@@ -107,12 +119,13 @@ def plant_triton(site: Path, name: str = "triton-ascend", version: str = "3.2.0"
 
 
 def install(
-    site: Path, name: str, version: str, files: Mapping[str, str], *, requires: tuple[str, ...] = (), source: str = ""
+    site: Path, name: str, version: str, files: Mapping[str, str | bytes], *, requires: tuple[str, ...] = (),
+    source: str = "",
 ) -> Path:  # fmt: skip
     """Write a distribution's files with its metadata, as pip would; return the dist-info."""
     lines = []
-    for path, text in files.items():
-        raw = text.encode("utf-8")
+    for path, content in files.items():
+        raw = content.encode("utf-8") if isinstance(content, str) else content
         (site / path).parent.mkdir(parents=True, exist_ok=True)
         (site / path).write_bytes(raw)
         digest = base64.urlsafe_b64encode(hashlib.sha256(raw).digest()).rstrip(b"=").decode("ascii")

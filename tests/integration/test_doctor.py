@@ -67,17 +67,18 @@ def test_a_sound_environment(planted: Planted, capsys: pytest.CaptureFixture[str
     code, document = doctor(planted, capsys)
 
     assert doubts(document) == {}
-    assert (code == 0) == (document["worst"] != "fail")
-    assert document["schema"] == 1
+    failed = [one["seen"] for one in document["observations"] if one["grade"] == "fail"]
+    assert [seen for seen in failed if "torch" in seen] == []
+    assert (code, document["schema"]) == (23 if failed else 0, 1)  # A machine may lack ninja, or disk space.
     assert {frozenset(one) for one in document["observations"]} == {frozenset(("name", "grade", "seen", "do"))}
-    assert all(one["do"] for one in document["observations"] if one["grade"] == "fail")
     names = [one["name"] for one in document["observations"] if one["name"].startswith(GROUPS)]
     assert names == [
         "interpreter.python", "interpreter.tag", "interpreter.start", "interpreter.headers", "interpreter.path",
         "path.pythonpath", "path.pth", "path.finders", "path.user_site", "path.torch", "path.torch_npu", "path.triton",
         "path.cann_ops_transformer", "path.torchtitan", "path.torchtitan_npu",
-        "torch.version", "torch.compiled", "torch_npu.version", "torch_npu.metadata", "torch_npu.compiled",
-        "torch_npu.dvm", "torch_npu.whole", "torch.match", "torch.build",
+        "torch.version", "torch.metadata", "torch.compiled",
+        "torch_npu.version", "torch_npu.metadata", "torch_npu.compiled", "torch_npu.dvm", "torch_npu.whole",
+        "torch.match", "torch.build",
         "triton.owner", "triton.whole", "triton.backend",
     ]  # fmt: skip
 

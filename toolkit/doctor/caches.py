@@ -70,7 +70,7 @@ def _accelerator(asked: Asked) -> str:
     """Return what torch calls its build in the name of the shared folder: `cpu`, `cu130`."""
     torch = asked.packages.get("torch")
     try:
-        told = (torch / "version.py").read_text(encoding="utf-8") if torch else ""
+        told = (torch / "version.py").read_text(encoding="utf-8", errors="replace") if torch else ""
     except OSError:
         told = ""
     match = re.search(r"^cuda\b[^=]*= '([\d.]+)'", told, re.MULTILINE)

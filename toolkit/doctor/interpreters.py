@@ -10,7 +10,7 @@ from pathlib import Path
 
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.observed import bad, doubtful, good
-from toolkit.doctor.survey import Survey
+from toolkit.doctor.survey import LIMIT, Survey
 from toolkit.errors import ContractMismatchError, TargetError
 from toolkit.model import Interpreter, Observation, Recipe
 from toolkit.target import choose_target, inspect_interpreter
@@ -103,7 +103,7 @@ def _is_of(place: Path, found: Interpreter, prefix: Path, environ: Mapping[str, 
 def _is_shim_of(place: Path, found: Interpreter, prefix: Path, environ: Mapping[str, str]) -> bool:
     """Whether a script that chooses an interpreter, such as pyenv's, chooses the target."""
     try:
-        return _is_interpreter(inspect_interpreter(place, env=environ).executable, found, prefix)
+        return _is_interpreter(inspect_interpreter(place, env=environ, timeout=LIMIT).executable, found, prefix)
     except TargetError:
         return False
 

@@ -24,13 +24,14 @@ ANY_INTERPRETER = (".abi3.so",)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Package:
-    """A package that would be imported. `own` is the distribution that lies beside it, `told` the one that
-    `importlib.metadata` gives, None where there is none."""
+    """A package that would be imported. `beside` are the distributions of its name that lie beside it, `own` the one of
+    them that has its version; `told` is the one that `importlib.metadata` gives, None where there is none."""
 
     found: Found
     version: str
     own: Installed | None
     told: Installed | None
+    beside: tuple[Installed, ...] = ()
 
     @property
     def place(self) -> Path:
@@ -44,10 +45,15 @@ def examine_torch(asked: Asked, survey: Survey) -> list[Observation]:
     torch, npu = (package_of(name, asked, survey) for name in ("torch", "torch_npu"))
     observations = [_torch_version(torch, asked, asked.interpreter)]
     if torch is not None:
-        observations += _compiled("torch", torch, survey)
+        observations += [*_metadata("torch", torch), *_compiled("torch", torch, survey)]
     observations += [_npu_version(npu, asked)]
     if npu is not None:
-        observations += [*_metadata(npu), *_compiled("torch_npu", npu, survey), _dvm(npu, asked), *_whole(npu)]
+        observations += [
+            *_metadata("torch_npu", npu),
+            *_compiled("torch_npu", npu, survey),
+            _dvm(npu, asked),
+            *_whole(npu),
+        ]
     if torch is not None and npu is not None:
         observations += [_match(torch, npu, asked.interpreter), *_build(torch, asked)]
     return observations
@@ -59,10 +65,12 @@ def package_of(name: str, asked: Asked, survey: Survey) -> Package | None:
     if found is None or found.is_namespace:
         return None
     installed = read_installed(survey.path, asked.cwd, lambda one: one == normalized(name))
-    own = next((one for one in installed if one.site.resolve() == found.place.parent.resolve()), None)
+    beside = tuple(one for one in installed if one.site.resolve() == found.place.parent.resolve())
+    says = version_in(found.place)
+    own = next((one for one in beside if _is_same(one.version, says)), beside[0] if beside else None)
     told = installed[0] if installed else None
-    version = version_in(found.place) or (own.version if own else "") or (told.version if told else "")
-    return Package(found=found, version=version, own=own, told=told)
+    version = says or (own.version if own else "") or (told.version if told else "")
+    return Package(found=found, version=version, own=own, told=told, beside=beside)
 
 
 def match_fault(torch: str, npu: str, requires: Sequence[str]) -> str:
@@ -147,21 +155,28 @@ def _npu_version(npu: Package | None, asked: Asked) -> Observation:
     return good("torch_npu.version", f"torch_npu {npu.version or 'of no version'}{of_commit} in {npu.place}")
 
 
-def _metadata(npu: Package) -> Iterator[Observation]:
+def _metadata(name: str, package: Package) -> Iterator[Observation]:
     """torch loads its backend by the entry point in the metadata that is found first, whoever wins the import."""
-    if npu.told is None:
+    observed = f"{name}.metadata"
+    if len(package.beside) > 1:
+        names = ", ".join(one.metadata.name for one in package.beside)
         yield doubtful(
-            "torch_npu.metadata", f"{npu.place} has no dist-info: torch does not load it by itself",
-            "import torch_npu in the training script, or install it",
+            observed, f"{package.place.parent} has {names}: an install that was cut short, and any of them is taken",
+            f"pip uninstall -y {name} until none is left, and install it again",
         )  # fmt: skip
-    elif not _is_same(npu.told.version, npu.version):
+    elif package.told is None:
         yield doubtful(
-            "torch_npu.metadata", f"the import takes {npu.version}, importlib.metadata gives {npu.told.version} "
-            f"({npu.told.metadata})",
+            observed, f"{package.place} has no dist-info: its version and entry points are not found",
+            f"install {name}; where it is a source tree: pip install -e",
+        )  # fmt: skip
+    elif not _is_same(package.told.version, package.version):
+        yield doubtful(
+            observed, f"the import takes {package.version}, importlib.metadata gives {package.told.version} "
+            f"({package.told.metadata})",
             "let one place have both: uninstall the other, or put an overlay first, which has its own metadata",
         )  # fmt: skip
     else:
-        yield good("torch_npu.metadata", f"importlib.metadata gives {npu.told.version} too")
+        yield good(observed, f"importlib.metadata gives {package.told.version} too")
 
 
 def _is_same(left: str, right: str) -> bool:

@@ -224,8 +224,23 @@ def test_no_metadata_at_all(planted: Planted) -> None:
     shutil.rmtree(planted.site / "torch_npu-2.13.0.dist-info")
 
     assert named(look(planted), "torch_npu.metadata") == (
-        "warn", f"{planted.site / 'torch_npu'} has no dist-info: torch does not load it by itself",
-        "import torch_npu in the training script, or install it",
+        "warn", f"{planted.site / 'torch_npu'} has no dist-info: its version and entry points are not found",
+        "install torch_npu; where it is a source tree: pip install -e",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("version", ["2.12.0.post3", "2.14.0"], ids=["older", "newer"])
+def test_metadata_of_two_versions_in_one_place(planted: Planted, version: str) -> None:
+    plant_npu(planted)
+    install(planted.site, "torch_npu", version, {}, requires=(f"torch=={version[:6]}",))
+
+    observations = look(planted)
+
+    first, second = sorted(f"torch_npu-{one}.dist-info" for one in ("2.13.0", version))
+    assert grades(observations) == {"torch_npu.metadata": "warn"}
+    assert named(observations, "torch_npu.metadata") == (
+        "warn", f"{planted.site} has {first}, {second}: an install that was cut short, and any of them is taken",
+        "pip uninstall -y torch_npu until none is left, and install it again",
     )  # fmt: skip
 
 
