@@ -24,8 +24,8 @@ _ESCAPES = re.compile(
 """Colours and cursor moves (CSI), titles (OSC), and what else begins with ESC."""
 
 _RESETS = ("[0m", "[0;0m")
-_WRITTEN_COLOURS = re.compile(r"(?:\^\[|#033|\\x1b|\\033)?\[\d{0,3}(?:;\d{1,3}){0,4}m")
-"""Colours whose escape character was lost on the way, or is written out: only where one of `_RESETS` ends them."""
+_WRITTEN_COLOURS = re.compile(r"(?:\^\[|#033|(?<!\\x1b)(?<!\\033)(?<!\\e))\[\d{0,3}(?:;\d{1,3}){0,4}m(?!\])")
+"""Colours whose escape character was lost, or written as syslog and cat do, where one of `_RESETS` ends them."""
 
 _BAR_REST = re.compile(r"%(?: Completed)? ?\|[^|]{0,400}\| ?[^\[|]{0,80}\[[^\]]{0,160}\]")
 _BAR_LABEL = 160

@@ -67,7 +67,7 @@ class Prefix:
 
 def _padded(word: str, colon: str = "") -> str:
     """Match a level with the blanks that fill it up to eight letters, but not the indentation of a frame."""
-    return rf"{word}{colon}(?:(?! {{3}}File \")[ \t]{{1,{max(9 - len(word), 1)}}}(?![ \t])|[ \t]|$)"
+    return rf"{word}{colon}(?:(?! {{3}}File \")[ \t]{{1,{max(9 - len(word), 1)}}}(?![ \t])|[ \t](?=[ \t]))"
 
 
 _BARE = "|".join(_padded(word) for word in _WORDS)
@@ -75,8 +75,8 @@ _COLON = "|".join(_padded(word, ":") for word in _WORDS)
 
 
 def _level(shape: str) -> str:
-    """Put the level's word, without what fills it up, in its group."""
-    return rf"(?=(?P<level>{_WORD})\b)(?:{shape})"
+    """Put the level's word, without what fills it up, in its group; `DEBUG = False` is none."""
+    return rf"(?=(?P<level>{_WORD})\b(?! *=))(?:{shape})"
 
 
 _ROWS: tuple[tuple[str, str, Need], ...] = (
@@ -133,7 +133,12 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     (_DIGITS, r"(?P<rank>\d{1,5}):(?: |$)", ""),
     (_DIGITS, rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}: (?={_TELLING}| {{4,}}\S)", ""),
     ("ADFJMNOSTW", rf"(?P<stamp>{NAMED})(?: [\w.-]{{1,80}} {_DAEMON}:)? ?", ""),
-    ("<", rf"<\d{{1,3}}>(?:1 (?P<stamp>{ISO}) (?:\S{{1,100}} ){{4}}(?:- |\[[^\]]{{0,200}}\] )?)?", ""),
+    (
+        "<",
+        rf"<\d{{1,3}}>(?:(?=[A-Z][a-z][a-z] |\d{{4}}-)"
+        rf"|1 (?P<stamp>{ISO}) (?:\S{{1,100}} ){{4}}(?:- |\[[^\]]{{0,200}}\] )?)",
+        "",
+    ),
     # glog: torch in Python, klog, absl; TensorFlow
     (
         "CDEFITVW",
@@ -147,6 +152,7 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     ("CDEFINSTVW", rf"(?P<level>{_WORD}) *\| ", ""),
     ("CDEFINSTVW", _level(_COLON), ""),
     ("CDEFINSTVW", _level(_BARE), "no level"),
+    ("CDEFINSTVW", rf"(?P<level>{_WORD})$", "record"),
     (string.ascii_uppercase, rf"[A-Z][A-Z0-9_]{{1,40}}\([^()\s]{{1,80}}\):(?={ISO})", ""),
     # between a time and the message
     ("-", rf"- (?:\S{{1,120}} - )?(?P<level>{_ANY_CASE}) -(?: (?:__main__|\w+(?:\.\w+)+) -)?(?: |$)", "record"),
@@ -172,7 +178,11 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     (_LOWER, rf"[a-z][\w.-]{{0,100}} {{1,40}}\| (?={_TELLING})", ""),
     (_LOWER, rf"[a-z]\w{{0,60}}/\d{{1,5}} (?:\[(?P<rank>\d{{1,6}})\]:{_BLANK}|(?={_PREFIX}))", ""),
     # indented or quoted in an issue; a group of exceptions; pytest
-    (" \t", rf"[ \t]{{1,16}}(?:(?={_PREFIX}|(?:{_WORD}) {{2,}}\S)|(?P<rank>\d{{1,5}}): (?={_TELLING}| {{4,}}\S))", ""),
+    (
+        " \t",
+        rf"[ \t]{{1,16}}(?={_PREFIX}|(?:{_WORD}) {{2,}}\S)| {{1,4}}(?P<rank>\d{{1,5}}): (?={_TELLING}| {{4,}}\S)",
+        "",
+    ),
     (" |", rf" {{0,12}}\| (?={_TELLING})(?![^\n]*\|$)", ""),
     (" |", r" {0,4}\| (?= {2,}[^ |+])(?![^\n]*\|$)", ""),
     (" +", r" {0,12}\+ (?=Exception Group Traceback)", ""),

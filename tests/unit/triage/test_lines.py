@@ -236,7 +236,10 @@ def test_a_prefix_says_what_it_says_and_leaves_the_content(prefix: str, expected
     assert {line.number for line in lines} == {7}
 
 
-@pytest.mark.parametrize("prefix", [case[1] for case in ALONE if case[0] != "rank-equals"])
+NEEDS_TEXT = ("rank-equals", "level", "caret-colour")
+
+
+@pytest.mark.parametrize("prefix", [case[1] for case in ALONE if case[0] not in NEEDS_TEXT])
 def test_a_prefix_before_nothing_leaves_nothing(prefix: str) -> None:
     assert peel(prefix + "\n", 1).text == ""
 
@@ -328,6 +331,7 @@ STAYS = [
     "      |     int x = 3;",
     "      |         ^",
     "   12 |     int x = 3;",
+    "         12:     int x = 3;",
     "c++: fatal error: Killed signal terminated program cc1plus",
     "x86_64-linux-gnu-g++-12: fatal error: no input files",
     "ninja: build stopped: subcommand failed.",
@@ -343,6 +347,12 @@ STAYS = [
     "Thread 0x00007f1 (most recent call first):",
     "ERRORS were found",
     "ERROR_CODE = 3",
+    "DEBUG = False",
+    "ERROR  = 3",
+    "ERROR",
+    "return '\\x1b[31m' + text + '\\x1b[0m'",
+    "[5m] of history [10m]",
+    "<9>of ten",
     "INFO_LEVEL",
     "WARNINGS: 3",
     "ERR00001 something was not found",
