@@ -17,7 +17,7 @@ RAISED_IN_TRACEBACK = re.compile(rf"^{NAME}(?:: ?|$|(?=\())(.*)$")
 """Right below frames every name is a class: `KeyboardInterrupt`, `click.exceptions.Exit: 1`."""
 
 CLASS = (
-    r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*"
+    r"((?:[A-Za-z_]\w*\.)*(?=[A-Z])\w*"
     r"(?:Error|Exception|Failure|Interrupt|Exit|Node|Timeout|Unsupported|Violation|Abort|NotImplemented))"
 )
 RAISED_ALONE = re.compile(rf"^{CLASS}(?:: ?|$|(?=\(['\"]))(.*)$")

@@ -9,11 +9,13 @@ from toolkit.triage.lines import Line
 from toolkit.triage.matching import Match, numbers_of
 from toolkit.triage.rules import Rule
 from toolkit.triage.values import Evidence, Finding
-from toolkit.triage.walking import Said
+from toolkit.triage.walking import CUT, Said
 
 GIB = 2**30
 SHOWN = 1000
 """So many characters of a line are shown."""
+
+HEAD_SHOWN = 60
 
 
 def match_finding(incident: Incident, match: Match) -> Finding:
@@ -34,7 +36,13 @@ def launch_finding(rule: Rule, facts: Mapping[str, str], said: Mapping[str, Said
 
 def evidence_of(incident: Incident, line: Line) -> Evidence:
     """Return a line of an incident as evidence."""
-    return Evidence(file=incident.file, line=line.number, text=line.text[:SHOWN].strip(), rank=incident.rank)
+    return Evidence(file=incident.file, line=line.number, text=shown_text(line.text), rank=incident.rank)
+
+
+def shown_text(text: str) -> str:
+    """Return what is shown of a line: of one that was cut its beginning, and what stands around the word."""
+    head, cut, rest = text.partition(CUT)
+    return (f"{head[:HEAD_SHOWN]}{cut}{rest}" if cut else text)[:SHOWN].strip()
 
 
 def _fill_in(

@@ -7,7 +7,10 @@ from typing import Any
 import msgspec
 
 MESSAGES = ("log", "message", "msg", "text", "event", "MESSAGE")
-TRACES = ("exc_info", "exception", "exc_text", "traceback", "stack", "stack_trace", "stacktrace", "error")
+TRACES = (
+    "exc_info", "exception", "exc_text", "traceback", "stack", "stack_trace", "stacktrace", "error", "extraInfo",
+    "py_callstack",
+)  # fmt: skip
 TIMES = ("time", "timestamp", "ts", "asctime", "@timestamp")
 LEVELS = ("level", "severity", "levelname", "lvl")
 RANKS = ("rank", "global_rank", "process_rank", "RANK")
@@ -33,10 +36,20 @@ def _lines_of_record(raw: str) -> list[str]:
         return []
     if not isinstance(record, dict):
         return []
-    said = [text for name in (*MESSAGES, *TRACES) if isinstance(text := record.get(name), str) and text]
-    lines = [line for text in said for line in text.splitlines()]
     prefix = _prefix(record)
-    return [f"{prefix}{line}" for line in lines]
+    return [f"{prefix}{line}" for text in _texts(record, depth=3) for line in text.splitlines()]
+
+
+def _texts(record: dict[str, Any], *, depth: int) -> list[str]:
+    """Return what a record says, its message first; torchrun's error files nest it."""
+    said = []
+    for name in (*MESSAGES, *TRACES):
+        value = record.get(name)
+        if isinstance(value, str) and value:
+            said.append(value)
+        elif isinstance(value, dict) and depth:
+            said += _texts(value, depth=depth - 1)
+    return said
 
 
 def _prefix(record: dict[str, Any]) -> str:

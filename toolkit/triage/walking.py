@@ -24,6 +24,8 @@ LONGEST = 8_192
 """Of a longer line so many bytes are read: its head, where the prefixes are, and what stands around the word."""
 
 HEAD = 256
+CUT = " [...] "
+"""Stands where something of a long line is left out."""
 KNOWN_LINES = 50_000
 REPEATS = 20
 """A line that differs from earlier ones in digits only is looked at so many times."""
@@ -125,9 +127,12 @@ class _Walker:
 
     def take(self, chunk: bytes) -> None:
         """Go through one chunk."""
+        is_within = self._chunk != b"" and not self._chunk.endswith(b"\n")
         self._before, self._chunk, self._chunk_at = self._chunk, chunk, self._base
         counted = 0
         for start, end, at in self._places(chunk):
+            if is_within and start == 0 and at < 0:  # More of a line so long that it came in pieces.
+                continue
             self._number += chunk.count(b"\n", counted, start)
             counted = start
             self._look_at(_cut(chunk, start, end, at), offset=self._chunk_at + start, is_word=at >= 0)
@@ -284,5 +289,5 @@ def _cut(chunk: bytes, start: int, end: int, at: int) -> bytes:
     """Return a line, of a very long one its head and what stands around the word."""
     if end - start <= LONGEST:
         return chunk[start:end]
-    first = max(at - HEAD, start + HEAD)
-    return chunk[start : start + HEAD] + b" [...] " + chunk[first : min(end, first + LONGEST - 2 * HEAD)]
+    first = max(at - HEAD // 4, start + HEAD)
+    return chunk[start : start + HEAD] + CUT.encode() + chunk[first : min(end, first + LONGEST - 2 * HEAD)]
