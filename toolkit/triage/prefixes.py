@@ -6,6 +6,7 @@ import re
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -192,16 +193,24 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
 )
 """First characters, pattern, need. Of two that fit, the upper one is taken."""
 
-
-def _by_first() -> dict[str, tuple[Prefix, ...]]:
-    table: dict[str, list[Prefix]] = {}
-    for firsts, pattern, needs in _ROWS:
-        shape = re.compile(pattern)
-        prefix = Prefix(shape=shape, needs=needs, says=tuple(shape.groupindex))
-        for first in firsts:
-            table.setdefault(first, []).append(prefix)
-    return {first: tuple(prefixes) for first, prefixes in table.items()}
+_FIRSTS = frozenset("".join(firsts for firsts, _, _ in _ROWS))
 
 
-PREFIXES: Mapping[str, tuple[Prefix, ...]] = MappingProxyType(_by_first())
-"""What may stand before a line that begins with this character."""
+class _Table(dict[str, tuple[Prefix, ...]]):
+    """Compile the patterns for a first character when a line begins with it: all of them would slow every start."""
+
+    def __missing__(self, first: str) -> tuple[Prefix, ...]:
+        if first not in _FIRSTS:
+            return ()
+        self[first] = tuple(_compile(pattern, needs) for firsts, pattern, needs in _ROWS if first in firsts)
+        return self[first]
+
+
+@lru_cache(maxsize=len(_ROWS))
+def _compile(pattern: str, needs: Need) -> Prefix:
+    shape = re.compile(pattern)
+    return Prefix(shape=shape, needs=needs, says=tuple(shape.groupindex))
+
+
+PREFIXES = _Table()
+"""What may stand before a line that begins with this character; nothing where there is no line left."""
