@@ -14,7 +14,7 @@ from pathlib import Path
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.foreign import examine_built
 from toolkit.doctor.observed import bad, doubtful, good
-from toolkit.doctor.places import nearest_folder
+from toolkit.doctor.places import nearest_folder, real_path
 from toolkit.extensions import examine_extensions
 from toolkit.model import Observation
 
@@ -116,8 +116,8 @@ def _examine_place(asked: Asked, cache: Cache) -> Iterator[Observation]:
         )
     place = asked.cwd / cache.place
     nearest = nearest_folder(place)
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK, effective_ids=True):
-        what = "is no folder" if not nearest.is_dir() else "cannot be written by this user"
+    if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK, effective_ids=True):
+        what = "is no folder" if not os.path.isdir(nearest) else "cannot be written by this user"
         yield bad(
             f"{cache.name}.writable",
             f"{cache.variable} is {place}, and {nearest} {what}",
@@ -134,8 +134,9 @@ def _examine_place(asked: Asked, cache: Cache) -> Iterator[Observation]:
 def _other_overlay(asked: Asked, place: Path) -> Path | None:
     """Return the overlay that a cache belongs to where that is not the active one."""
     active = asked.environ.get("TOOLKIT_OVERLAY")
-    owner = next((above for above in place.parents if (above / MARK).is_file() and (above / "site").is_dir()), None)
-    if owner is None or (active and owner.resolve() == Path(active).resolve()):
+    owners = (above for above in place.parents if os.path.isfile(above / MARK) and os.path.isdir(above / "site"))
+    owner = next(owners, None)
+    if owner is None or (active and real_path(owner) == real_path(Path(active))):
         return None
     return owner
 
@@ -165,9 +166,11 @@ def _network_kind(asked: Asked, place: Path) -> str:
 def _examine_contents(asked: Asked, cache: Cache) -> Iterator[Observation]:
     """Yield locks that nobody holds, libraries cut short, and libraries built for another torch or Python."""
     place = asked.cwd / cache.place
+    if not cache.place.is_absolute() or place in (*asked.cwd.parents, asked.cwd):  # Far more than extensions is there.
+        return
     broken = examine_extensions(place)
     for one in broken:
-        mark = doubtful if one.path.is_dir() and os.access(one.path, os.R_OK | os.X_OK) else bad
+        mark = doubtful if os.path.isdir(one.path) and os.access(one.path, os.R_OK | os.X_OK) else bad
         name = "lock" if one.path.name == "lock" else "library" if one.path.suffix == ".so" else "build"
         yield mark(f"{cache.name}.{name}", f"{one.path}: {one.what}", one.remedy)
     yield from examine_built(asked, place, skipped={one.path for one in broken})
@@ -183,6 +186,8 @@ def _examine_age(asked: Asked, cache: Cache) -> Iterator[Observation]:
         return
     since = _arrival(package)
     place = asked.cwd / cache.place
+    if place in (*asked.cwd.parents, asked.cwd):
+        return
     older = [time for time in _times(place) if time < since]
     if older:
         count = f"{len(older)} file{'' if len(older) == 1 else 's'}"
@@ -196,10 +201,10 @@ def _examine_age(asked: Asked, cache: Cache) -> Iterator[Observation]:
 def _arrival(package: Path) -> float:
     """Return when a package came to where it is: an overlay's manifest is written last, else its own files' change."""
     overlay = package.parent.parent
-    if package.parent.name == "site" and (overlay / MARK).is_file():
+    if package.parent.name == "site" and os.path.isfile(overlay / MARK):
         return (overlay / MARK).stat().st_mtime
     own = package / "__init__.py"
-    return own.stat().st_ctime if own.is_file() else 0.0
+    return own.stat().st_ctime if os.path.isfile(own) else 0.0
 
 
 def _times(place: Path) -> Iterator[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from toolkit.doctor.places import (
     installed_canns,
     is_host_sysroot,
     listed,
+    real_path,
     set_env_of,
     split_paths,
 )
@@ -78,11 +80,11 @@ def _without_home(asked: Asked) -> Observation:
 
 def _home_fault(home: Path) -> str:
     """Say why a folder is no CANN home, or nothing."""
-    if not home.is_dir():
+    if not os.path.isdir(home):
         return "which does not exist"
     if not has_runtime(home):
         return f"which is no CANN home: it has no lib64/{RUNTIME}"
-    lacking = [folder for folder in FOLDERS if not (home / folder).exists()]
+    lacking = [folder for folder in FOLDERS if not os.path.exists(home / folder)]
     return f"which lacks {' and '.join(f'{folder}/' for folder in lacking)}: torch_npu refuses it" if lacking else ""
 
 
@@ -113,7 +115,7 @@ def _examine_variables(asked: Asked, home: Path) -> Iterator[Observation]:
         )
     yield from _examine_library_path(asked, home, source)
     packages = [home / "python/site-packages", home / "opp/built-in/op_impl/ai_core/tbe"]
-    lacking = [folder for folder in packages if folder.is_dir() and not _is_listed(folder, asked, "PYTHONPATH")]
+    lacking = [folder for folder in packages if os.path.isdir(folder) and not _is_listed(folder, asked, "PYTHONPATH")]
     if lacking:
         yield doubtful(
             "cann.python_path",
@@ -127,9 +129,9 @@ def _examine_opp(asked: Asked, home: Path, source: str) -> Iterator[Observation]
     opp = asked.environ.get("ASCEND_OPP_PATH")
     if not opp:
         seen = "ASCEND_OPP_PATH is not set: torch_npu refuses to load"
-    elif not Path(opp).exists():
+    elif not os.path.exists(opp):
         seen = f"ASCEND_OPP_PATH is {opp}, which does not exist: torch_npu refuses to load"
-    elif not Path(opp).resolve().is_relative_to(home.resolve()) and (home / "opp").is_dir():
+    elif not real_path(Path(opp)).is_relative_to(real_path(home)) and os.path.isdir(home / "opp"):
         seen = f"ASCEND_OPP_PATH is {opp}, outside ASCEND_HOME_PATH, {home}: two CANNs are mixed"
     else:
         return
@@ -139,14 +141,14 @@ def _examine_opp(asked: Asked, home: Path, source: str) -> Iterator[Observation]
 def _examine_library_path(asked: Asked, home: Path, source: str) -> Iterator[Observation]:
     """Yield whether LD_LIBRARY_PATH leads to this CANN, or to another first."""
     folders = list(split_paths(asked.environ.get("LD_LIBRARY_PATH", "")))
-    first = next((folder for folder in folders if (folder / RUNTIME).exists()), None)
+    first = next((folder for folder in folders if os.path.exists(folder / RUNTIME)), None)
     if first is None and RUNTIME not in read_cache(asked.root):
         yield bad(
             "cann.library_path",
             f"LD_LIBRARY_PATH has no folder with {RUNTIME}: of set_env.sh only a part was taken over",
             source,
         )
-    elif first is not None and not (first / RUNTIME).resolve().is_relative_to(home.resolve()):
+    elif first is not None and not real_path(first / RUNTIME).is_relative_to(real_path(home)):
         yield bad(
             "cann.library_path",
             f"LD_LIBRARY_PATH has {first} first, of another CANN than ASCEND_HOME_PATH, {home}",
@@ -159,7 +161,7 @@ def _is_listed(folder: Path, asked: Asked, variable: str) -> bool:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
+    return real_path(one) == real_path(other)
 
 
 # --- versions --------------------------------------------------------------------------------------------------
@@ -203,7 +205,7 @@ def _examine_installed(asked: Asked, home: Path | None) -> Iterator[Observation]
     if len(installed) < 2:
         return
     named = [f"{place} ({version_of(place) or 'version unknown'})" for place in installed]
-    sourced = home.resolve() if home is not None and has_runtime(home) else None
+    sourced = real_path(home) if home is not None and has_runtime(home) else None
     yield good(
         "cann.installed",
         f"{len(installed)} CANNs are installed: {listed(named)}; sourced: {sourced or 'none'}",

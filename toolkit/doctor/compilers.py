@@ -11,7 +11,7 @@ from pathlib import Path
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.observed import bad, doubtful, good
 from toolkit.doctor.places import cann_home, claims_device, is_host_sysroot
-from toolkit.errors import CommandError
+from toolkit.errors import CommandError, StorageError
 from toolkit.files import temporary_directory
 from toolkit.model import Observation
 from toolkit.process import compose_env, run
@@ -34,15 +34,21 @@ OF_CANN = {
 
 def examine_compilers(asked: Asked) -> list[Observation]:
     """Compile a small program in C and in C++, run ninja on the PATH that ranks get, and look for CANN's compilers."""
-    with temporary_directory("toolkit-doctor-") as folder:
-        compiled = [_examine_compiler(asked, folder, *language) for language in LANGUAGES]
-        return [*compiled, _examine_ninja(asked, folder), *_examine_cann_compilers(asked, folder)]
+    try:
+        with temporary_directory("toolkit-doctor-") as folder:
+            compiled = [_examine_compiler(asked, folder, *language) for language in LANGUAGES]
+            return [*compiled, _examine_ninja(asked, folder), *_examine_cann_compilers(asked, folder)]
+    except StorageError as fault:
+        return [bad("compiler.temporary", f"nothing can be compiled: {fault.message}", fault.hint)]
 
 
 def _examine_compiler(asked: Asked, folder: Path, name: str, variable: str, default: str, language: str,
                       program: str) -> Observation:  # fmt: skip
     named = asked.environ.get(variable, "").strip()
-    words = shlex.split(named) if named else [default]
+    try:
+        words = shlex.split(named) or [default]
+    except ValueError as fault:
+        return bad(name, f"{variable}={named} is no command: {fault}", f"mend it, or unset {variable}")
     shown = f"{variable}={named}" if named else default
     found = _which(words[0], asked)
     if found is None:
@@ -88,7 +94,7 @@ def _examine_ninja(asked: Asked, folder: Path) -> Observation:
 
 def _examine_cann_compilers(asked: Asked, folder: Path) -> Iterator[Observation]:
     home = cann_home(asked)
-    if home is None or is_host_sysroot(home) or not home.is_dir():
+    if home is None or is_host_sysroot(home) or not os.path.isdir(home):
         return
     for program, places in OF_CANN.items():
         found = _which(program, asked) or _in_home(home, program, places)

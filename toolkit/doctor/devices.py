@@ -54,7 +54,7 @@ def _examine_nodes(asked: Asked, numbers: Sequence[int]) -> Iterator[Observation
     if not numbers:
         yield _without_nodes(asked, dev)
         return
-    lacking = [name for name in COMPANIONS if not (dev / name).exists()]
+    lacking = [name for name in COMPANIONS if not os.path.exists(dev / name)]
     if lacking:
         yield bad(
             "device.nodes",
@@ -137,7 +137,7 @@ def _driver_library(asked: Asked, folder: Path) -> Path | None:
     places = [place / DRIVER_LIBRARY for place in folders]
     if cached := read_cache(asked.root).get(DRIVER_LIBRARY):
         places.append(asked.root / cached.lstrip("/"))
-    return next((place for place in places if place.is_file()), None)
+    return next((place for place in places if os.path.isfile(place)), None)
 
 
 def _version(folder: Path) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.elf import ElfError, Library, open_library
 from toolkit.doctor.observed import bad
-from toolkit.doctor.places import listed
+from toolkit.doctor.places import listed, real_path
 from toolkit.model import Observation
 
 NINJA_FILE = "build.ninja"
@@ -66,7 +66,7 @@ def _build_fault(asked: Asked, path: Path) -> str:
     for package in ("torch", "torch_npu"):
         own = asked.packages.get(package)
         built = next((Path(one) for one in folders if one.endswith(f"/{package}/include")), None)
-        if own and built and built.resolve() != (own / "include").resolve():
+        if own and built and real_path(built) != real_path(own / "include"):
             return f"a library built for the {package} in {built.parent}, training would import the one in {own}"
     return ""
 

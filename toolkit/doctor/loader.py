@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def load_closure(starts: Sequence[Path], search: Search) -> Closure:
 def _find(name: str, by: Library, inherited: Sequence[Path], search: Search) -> Library | Missing:
     """Return the first file of that name for the machine; one that is broken ends the search, as in the loader."""
     for path in _candidates(name, by, inherited, search):
-        if not path.is_file():
+        if not os.path.isfile(path):
             continue
         try:
             library = open_library(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from toolkit.doctor.asked import Asked
 from toolkit.doctor.elf import ElfError, Library
 from toolkit.doctor.loader import Closure, Missing, Search, load_closure, read_cache
 from toolkit.doctor.observed import bad, good
-from toolkit.doctor.places import STAND_IN, claims_device, listed
+from toolkit.doctor.places import STAND_IN, claims_device, listed, matching
 from toolkit.model import Observation
 
 ATB_LIBRARY = "lib/libop_plugin_atb.so"
@@ -85,7 +86,7 @@ def examine_libraries(asked: Asked) -> list[Observation]:
     The torch_npu is the one that would be imported; where none would, that of the recipe's overlay.
     """
     package = asked.packages.get("torch_npu") or _overlays_own(asked)
-    starts = sorted(package.glob("_C*.so")) if package else []
+    starts = _starts(asked, package) if package else []
     if package is None or not starts:
         return []
     search = _search(asked)
@@ -94,7 +95,7 @@ def examine_libraries(asked: Asked) -> list[Observation]:
         # That there is no torch at all is for another group to say.
         torch = ["torch"] if "torch" in asked.packages else []
         observed = [*_examine(asked, package, closure, [*torch, "torch_npu", "driver", "cann"])]
-        if (package / ATB_LIBRARY).is_file() and claims_device(asked):
+        if os.path.isfile(package / ATB_LIBRARY) and claims_device(asked):
             with_atb = load_closure([*starts, package / ATB_LIBRARY], search)
             observed += _examine(asked, package, with_atb, ("nnal",))
         return observed
@@ -103,10 +104,17 @@ def examine_libraries(asked: Asked) -> list[Observation]:
         return [bad("libraries.torch_npu", str(fault), do)]
 
 
+def _starts(asked: Asked, package: Path) -> list[Path]:
+    """List the extension modules that are loaded first: the interpreter's where there are several."""
+    found = matching(package, "_C*.so")
+    tag = f".cpython-{asked.interpreter.python_tag[2:]}-" if asked.interpreter else ""
+    return [path for path in found if tag in path.name] or found
+
+
 def _overlays_own(asked: Asked) -> Path | None:
     generation = recipe_folder(asked.project, asked.recipe).current() if asked.project else None
     package = generation / "site/torch_npu" if generation else None
-    return package if package and package.is_dir() else None
+    return package if package and os.path.isdir(package) else None
 
 
 def _search(asked: Asked) -> Search:

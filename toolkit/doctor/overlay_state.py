@@ -23,7 +23,7 @@ def examine_overlay(asked: Asked) -> list[Observation]:
         return [*_examine_active(asked, None)]
     folder = current.recipe_folder(asked.project, asked.recipe)
     generation = folder.current()
-    if generation is None or not generation.is_dir():
+    if generation is None or not os.path.isdir(generation):
         return [_without(asked, folder), *_examine_active(asked, None)]
     return [*_examine_built(asked, asked.project, folder, generation), *_examine_active(asked, generation)]
 
@@ -108,7 +108,7 @@ def _examine_active(asked: Asked, generation: Path | None) -> Iterator[Observati
             )
         return
     active = Path(named)
-    if not (active / "site").is_dir():
+    if not os.path.isdir(active / "site"):
         yield bad("overlay.active", f"{OVERLAY} is {active}, which is gone", f"{how} in this shell")
         return
     if generation is not None and not _is_same(active, generation):
@@ -121,10 +121,11 @@ def _examine_active(asked: Asked, generation: Path | None) -> Iterator[Observati
 
 
 def _describe_other(asked: Asked, active: Path, generation: Path, how: str) -> Observation:
+    name = os.path.basename(os.path.realpath(active))
     if _is_same(active.parent, generation.parent) or _is_same(active.parent.parent, generation.parent.parent):
         return doubtful(
             "overlay.active",
-            f"the active generation of {asked.recipe} is {active.resolve().name}, the current one is {generation.name}",
+            f"the active generation of {asked.recipe} is {name}, the current one is {generation.name}",
             f"{how} again in this shell",
         )
     return bad(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from glob import escape, glob
 from pathlib import Path
 
 from toolkit.doctor.asked import Asked
@@ -39,7 +40,7 @@ def cann_home(asked: Asked) -> Path | None:
 
 def is_host_sysroot(home: Path | None) -> bool:
     """Whether a CANN home is a host sysroot of ours."""
-    return home is not None and (home / SYSROOT_MARK).is_file()
+    return home is not None and os.path.isfile(home / SYSROOT_MARK)
 
 
 def claims_device(asked: Asked) -> bool:
@@ -50,26 +51,36 @@ def claims_device(asked: Asked) -> bool:
 
 def has_runtime(home: Path) -> bool:
     """Whether a folder is a CANN home: one with CANN's runtime library."""
-    return any((home / folder / RUNTIME).exists() for folder in RUNTIME_FOLDERS)
+    return any(os.path.exists(home / folder / RUNTIME) for folder in RUNTIME_FOLDERS)
 
 
 def installed_canns(asked: Asked) -> list[Path]:
     """List the CANN homes in the usual places, each once, by its own name and not by a link's."""
     own = asked.environ.get("HOME")
     above = [asked.root / "usr/local/Ascend", *([Path(own) / "Ascend"] if own else [])]
-    found = (home for folder in above for pattern in HOME_PATTERNS for home in sorted(folder.glob(pattern)))
-    return list(dict.fromkeys(home.resolve() for home in found if has_runtime(home)))
+    found = (home for place in above for pattern in HOME_PATTERNS for home in matching(place, pattern))
+    return list(dict.fromkeys(real_path(home) for home in found if has_runtime(home)))
 
 
 def set_env_of(home: Path) -> Path:
     """Return the set_env.sh to source for a CANN home, whether it lies in it or beside it."""
     beside = (home / "set_env.sh", home.parent / "set_env.sh")
-    return next((file for file in beside if file.is_file()), beside[0])
+    return next((file for file in beside if os.path.isfile(file)), beside[0])
+
+
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """List what matches below a folder, sorted; nothing of a folder that this user may not enter, unlike Path.glob."""
+    return [Path(found) for found in sorted(glob(f"{escape(str(folder))}/{pattern}"))]
+
+
+def real_path(path: Path) -> Path:
+    """Return a path without links; one whose links lead nowhere, or in a circle, as far as they lead."""
+    return Path(os.path.realpath(path))
 
 
 def nearest_folder(path: Path) -> Path:
     """Return the path itself, or the nearest folder above it that is there."""
-    return next((place for place in (path, *path.parents) if place.exists()), Path("/"))
+    return next((place for place in (path, *path.parents) if os.path.exists(place)), Path("/"))
 
 
 def listed(names: list[str], limit: int = 5) -> str:

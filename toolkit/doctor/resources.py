@@ -12,7 +12,7 @@ from toolkit.build.jobs import choose_jobs
 from toolkit.doctor.allocator import examine_allocator
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.observed import bad, doubtful, good
-from toolkit.doctor.places import nearest_folder
+from toolkit.doctor.places import matching, nearest_folder
 from toolkit.doctor.switches import examine_switches
 from toolkit.files import available_cores
 from toolkit.model import Observation
@@ -162,9 +162,9 @@ def _examine_skew(asked: Asked, now: float) -> Iterator[Observation]:
 def _examine_future(asked: Asked, now: float) -> Iterator[Observation]:
     """Yield where files of torch_npu are from the future: an extension built now seems older than its headers."""
     package = asked.packages.get("torch_npu")
-    if package is None or not package.is_dir():
+    if package is None or not os.path.isdir(package):
         return
-    ahead = [path for path in sorted(package.glob("*.py")) if path.stat().st_mtime > now + AHEAD]
+    ahead = [path for path in matching(package, "*.py") if path.stat().st_mtime > now + AHEAD]
     if ahead:
         yield doubtful(
             "resources.clock",
