@@ -29,6 +29,7 @@ class Item:
     """An exception with its traceback (`raised`), or another line with what is indented below it."""
 
     lines: list[Line]
+    header: Line | None = None
     frames: list[Frame] = field(default_factory=list)
     frame_lines: list[Line] = field(default_factory=list)
     raised: Raised | None = None
@@ -53,7 +54,7 @@ class Incident:
     """Items that one process logged together.
 
     It stands between two offsets of its file, or comes again up to the last. `last_step` is the last step that the
-    process had logged before, `goes_on` whether it logs steps after.
+    process had logged before, `before` the last line with a time, `goes_on` whether it logs steps after.
     """
 
     file: str
@@ -62,6 +63,7 @@ class Incident:
     last_offset: int
     items: list[Item] = field(default_factory=list)
     last_step: int | None = None
+    before: Line | None = None
     goes_on: bool = False
     count: int = 1
 
@@ -72,9 +74,9 @@ class Incident:
 
     @property
     def when(self) -> Line | None:
-        """The first line of it that says a time."""
-        lines = (line for one in self.items for line in (*one.frame_lines[:1], *one.lines) if line.when is not None)
-        return next(lines, None)
+        """The first line of it that says a time, else the last one before it."""
+        lines = (line for one in self.items for line in (one.header, *one.frame_lines[:1], *one.lines))
+        return next((line for line in lines if line is not None and line.when is not None), self.before)
 
     @property
     def signature(self) -> str:
@@ -133,7 +135,7 @@ class Stream:
         """Take what a traceback is made of."""
         text = line.text
         if HEADER.search(text):
-            self._start_frames(offset)
+            self._start_frames(offset, header=line)
             return True
         if (frame := read_frame(text)) is not None:
             if not self._in_frames:
@@ -178,8 +180,8 @@ class Stream:
         item.lines.append(line)
         return True
 
-    def _start_frames(self, offset: int) -> None:
-        self._add(Item(lines=[], offset=offset))
+    def _start_frames(self, offset: int, *, header: Line | None = None) -> None:
+        self._add(Item(lines=[], header=header, offset=offset))
         self._in_frames = True
 
     def _raise(self, found: tuple[str, str], line: Line, offset: int) -> None:

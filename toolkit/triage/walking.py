@@ -32,6 +32,7 @@ REPEATS = 20
 
 INCIDENTS_KEPT = 400
 STEP_LINES = 400
+LINES_BACK = 20
 TAIL = 262_144
 """So many bytes are looked back for the last step."""
 
@@ -201,6 +202,7 @@ class _Walker:
                 self._attention = CROWDED_PATIENCE if is_crowded else PATIENCE
             if is_new:
                 incident.last_step = self._last_step(stream.rank, offset)
+                incident.before = self._last_time(stream.rank, offset)
         if self._attention == 0:
             for one in self._streams.values():
                 one.close()
@@ -257,6 +259,12 @@ class _Walker:
         """Return the step of the last line before an offset that tells of the process's progress."""
         told = (step_of(one.text) for one in self._backwards(offset) if one.rank in (None, rank) or rank is None)
         return next((step for step in told if step is not None), None)
+
+    def _last_time(self, rank: int | None, offset: int) -> Line | None:
+        """Return the nearest line before an offset that says a time: of this process, or of nobody."""
+        held = self._chunk[max(0, offset - self._chunk_at - LONGEST) : offset - self._chunk_at]
+        lines = (peel(raw.decode("utf-8", "replace"), 0) for raw in reversed(held.split(b"\n")[-LINES_BACK:]))
+        return next((line for line in lines if line.when is not None and line.rank in (None, rank)), None)
 
     def _goes_on_after(self, incident: Incident) -> bool:
         after = self._backwards(self._base, after=incident.last_offset)

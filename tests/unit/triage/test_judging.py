@@ -1,0 +1,178 @@
+"""Who failed first, what only followed, and what is said of it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+import pytest
+
+from toolkit.triage import Finding, RuleBook, add_rules, read_rules, rule_faults, shipped_rules
+from toolkit.triage.judging import judge
+from toolkit.triage.walking import make_finder, read_log
+
+TIMED_OUT = "EI0006: {when} Getting socket times out. Reason: the peer sent nothing"
+OVERFLOW = "{when} error: ub overflow, requires 2097152 bits while 1572864 bits available!"
+UNKNOWN = (
+    '{when} ERROR Traceback (most recent call last):\n  File "/opt/data.py", line 3, in load\n    x\nOverflowError: a'
+)
+
+EARLY, LATE = "2026-06-02 03:06:40.000", "2026-06-02 03:11:50.120"
+
+RULES = """
+anchors = ["error", "warm"]
+
+[[rule]]
+cause = "too-warm"
+layer = "runtime"
+summary = "{degrees} degrees, {excess} too many, in {place}"
+means = "m"
+fix = "open {{a}} window of {room}"
+source = "s"
+numbers = { excess = "degrees - 20" }
+when = [{ line = '(?i)warm: (?P<degrees>\\d+)', near = ['in the (?P<place>\\w+)'], where = "degrees > 20" }]
+
+[[rule]]
+cause = "warm"
+layer = "runtime"
+generic = true
+confidence = "low"
+summary = "warm"
+means = "m"
+source = "s"
+when = [{ line = '(?i)warm: ' }]
+
+[[rule]]
+cause = "asked-for-nothing"
+layer = "environment"
+kind = "warning"
+summary = "asked for {asked}"
+means = "m"
+source = "s"
+when = [{ facts = { asked = "no.*", told = "" }, no_facts = ["other"] }]
+"""
+
+
+def book_of(text: str = RULES) -> RuleBook:
+    return read_rules({"own.toml": text})
+
+
+def findings(
+    logs: Mapping[str, str], *, book: RuleBook | None = None, facts: Mapping[str, str] | None = None
+) -> list[Finding]:  # fmt: skip
+    rules = book or shipped_rules()
+    finder = make_finder(rules)
+    read = []
+    for name, text in logs.items():
+        rank = int(name[4]) if name.startswith("rank") else None
+        read.append(read_log(name, rank, [textwrap.dedent(text).encode()], finder))
+    return judge(read, rules, facts or {})[0]
+
+
+def test_the_earliest_error_that_is_no_time_out_is_the_cause() -> None:
+    found = findings(
+        {
+            "rank0.log": TIMED_OUT.format(when=EARLY),
+            "rank1.log": TIMED_OUT.format(when=LATE),
+            "rank3.log": OVERFLOW.format(when=LATE),
+        }
+    )
+
+    assert [(one.cause, one.kind, one.ranks) for one in found] == [
+        ("ub-overflow", "cause", (3,)), ("peer-timed-out", "victim", (0, 1))
+    ]  # fmt: skip
+    assert found[0].summary.startswith("rank3: a generated kernel does not fit")
+    assert found[1].summary.startswith("rank0 first, 2 ranks in all: ")
+    assert found[1].summary.endswith("(followed from what failed on rank3: ub-overflow)")
+
+
+@pytest.mark.parametrize("order", [("rank2.log", "rank3.log"), ("rank3.log", "rank2.log")])
+def test_an_unknown_failure_that_came_first_is_not_passed_over(order: tuple[str, str]) -> None:
+    logs = {"rank2.log": UNKNOWN.format(when=EARLY), "rank3.log": OVERFLOW.format(when=LATE)}
+
+    found = findings({name: logs[name] for name in order})
+
+    assert [(one.layer, one.ranks) for one in found] == [("unknown", (2,)), ("codegen", (3,))]
+
+
+def test_in_one_process_what_is_known_decides_before_what_is_not() -> None:
+    found = findings({"a.log": f"{UNKNOWN.format(when=EARLY)}\n" + "INFO fine\n" * 90 + OVERFLOW.format(when=LATE)})
+
+    assert [one.layer for one in found] == ["codegen", "unknown"]
+
+
+def test_what_training_survived_comes_after_what_ended_it() -> None:
+    step = "2026-06-02 03:10:00.000 INFO step: 8  loss: 2.0\n"
+
+    found = findings({"a.log": f"{OVERFLOW.format(when=EARLY)}\n{step}{UNKNOWN.format(when=LATE)}"})
+
+    assert [(one.layer, one.goes_on) for one in found] == [("unknown", False), ("codegen", True)]
+
+
+def test_a_victim_alone_sends_to_the_other_logs() -> None:
+    (found,) = findings({"rank0.log": TIMED_OUT.format(when=EARLY)})
+
+    assert (found.layer, found.kind) == ("distributed", "victim")
+    assert "the earliest error that is no time-out is the cause" in found.fix
+
+
+def test_templates_are_filled_and_specific_rules_decide() -> None:
+    (found,) = findings({"a.log": "warm: 30\n  in the attic\n"}, book=book_of())
+
+    assert (found.cause, found.summary, found.fix) == (
+        "too-warm", "30 degrees, 10 too many, in attic", "open {a} window of ?"
+    )  # fmt: skip
+
+
+def test_a_generic_rule_decides_where_no_other_does() -> None:
+    (found,) = findings({"a.log": "warm: 19\n  in the attic\n"}, book=book_of())
+
+    assert (found.cause, found.confidence) == ("warm", "low")
+
+
+@pytest.mark.parametrize(
+    ("facts", "causes"),
+    [
+        ({"asked": "nothing", "told": ""}, ["asked-for-nothing"]),
+        ({"asked": "nothing", "told": "x"}, ["nothing-failed"]),
+        ({"asked": "nothing"}, ["nothing-failed"]),
+        ({"asked": "nothing", "told": "", "other": ""}, ["nothing-failed"]),
+    ],
+)
+def test_a_rule_about_the_launch_needs_its_facts(facts: dict[str, str], causes: list[str]) -> None:
+    assert [one.cause for one in findings({"a.log": "fine\n"}, book=book_of(), facts=facts)] == causes
+
+
+def test_what_is_given_counts_more_than_what_a_log_says() -> None:
+    text = RULES + "\n[[fact]]\nname = 'asked'\nline = 'asked=(?P<value>\\w+)'\nanchors = ['asked=']\n"
+    log = {"a.log": "asked=nobody\n"}
+
+    (said,) = findings(log, book=book_of(text), facts={"told": ""})
+    (given,) = findings(log, book=book_of(text), facts={"told": "", "asked": "now"})
+
+    assert (said.summary, said.evidence[0].line) == ("asked for nobody", 1)
+    assert (given.summary, given.evidence) == ("asked for now", ())
+
+
+def test_rules_of_ones_own_take_the_place_of_shipped_ones() -> None:
+    text = """
+    [[rule]]
+    cause = "ub-overflow"
+    layer = "codegen"
+    summary = "ours"
+    means = "m"
+    source = "s"
+    when = [{ line = 'ub overflow' }]
+    """
+    book = add_rules(shipped_rules(), {"own.toml": text})
+
+    assert [one.summary for one in findings({"a.log": OVERFLOW.format(when=EARLY)}, book=book)] == ["ours"]
+
+
+def test_faults_of_rules_are_told_together() -> None:
+    text = RULES.replace("(?i)warm: (?P<degrees>", "(?=x)(?P<degrees>").replace("degrees > 20", "degrees >")
+
+    assert rule_faults(book_of(text), patches=[], recipes=[]) == [
+        "too-warm: '(?=x)(?P<degrees>\\\\d+)': b'invalid perl operator: (?='",
+        "too-warm: 'degrees >' is no expression",
+    ]
