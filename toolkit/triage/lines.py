@@ -29,6 +29,7 @@ _WRITTEN_COLOURS = re.compile(r"(?:\^\[|#033|(?<!\\x1b)(?<!\\033)(?<!\\e))\[\d{0
 
 _BAR_REST = re.compile(r"%(?: Completed)? ?\|[^|]{0,400}\| ?[^\[|]{0,80}\[[^\]]{0,160}\]")
 _BAR_LABEL = 160
+_SAYS_SOMETHING = re.compile(r"\w")
 
 _CODED = re.compile(rf"E[A-Z0-9]\d{{4}}: (?:\[PID: ?\d+\] )?({ISO})")
 """CANN's errors have their code in front of the time: it is read, and left standing."""
@@ -164,7 +165,7 @@ def _skip_bar(text: str, at: int) -> int:
     """Return where a progress bar ends that something was written behind, for want of a line end; else `at`."""
     percent = text.find("%", at, at + _BAR_LABEL)
     if percent > 0 and text[percent - 1].isdigit() and (rest := _BAR_REST.match(text, percent)):
-        return rest.end() if text[rest.end() :].strip() else at
+        return rest.end() if _SAYS_SOMETHING.search(text, rest.end()) else at
     return at
 
 
