@@ -8,11 +8,13 @@ from __future__ import annotations
 from toolkit.launch.command import read_command, read_command_text
 from toolkit.launch.environment import read_environment_text
 from toolkit.launch.facts import launch_facts, process_count
+from toolkit.launch.options import is_switch
 from toolkit.launch.values import Launch, Option
 
 __all__ = [
     "Launch",
     "Option",
+    "is_switch",
     "launch_facts",
     "process_count",
     "read_command",

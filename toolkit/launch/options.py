@@ -64,6 +64,11 @@ def normal_name(written: str) -> str:
     return written.lstrip("-").replace("-", "_")
 
 
+def is_switch(name: str) -> bool:
+    """Whether an option, by its normal name, is one that is on when nothing follows it."""
+    return bool(SWITCHES.search(name))
+
+
 def _without_no(name: str) -> tuple[str, bool]:
     """Take the `no_` off, wherever tyro and argparse put it: in front of it all, or of the last part."""
     head, dot, last = name.rpartition(".")
@@ -73,14 +78,14 @@ def _without_no(name: str) -> tuple[str, bool]:
 
 
 def _takes(name: str, following: str) -> bool:
-    return not SWITCHES.search(name) or following.lower() in TRUE | FALSE
+    return not is_switch(name) or following.lower() in TRUE | FALSE
 
 
 def _value(value: str, name: str) -> str | None:
     """Return a value as a rule can compare it: a switch's is "true" or "false", however it is written."""
     if not is_known(value):
         return None
-    said = _is_true(value) if SWITCHES.search(name) else None
+    said = _is_true(value) if is_switch(name) else None
     return value if said is None else str(said).lower()
 
 

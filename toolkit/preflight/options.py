@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.doctor.observed import bad, doubtful, good
-from toolkit.launch import Launch
+from toolkit.launch import Launch, is_switch
 from toolkit.model import Observation
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def examine_options(subject: Subject) -> list[Observation]:
     wanted = subject.acceptance
     seen = [_examine_option(subject.launch, one) for one in wanted.option]
     seen += [one for path in wanted.path for one in _examine_path(subject, path)]
+    seen += _examine_spelling(subject.launch)
     order = list(dict.fromkeys(one.name for one in seen))
     return sorted(seen, key=lambda one: order.index(one.name))
 
@@ -49,7 +51,7 @@ def unseen(launch: Launch, name: str) -> str:
 
 def _examine_option(launch: Launch, wanted: OptionTable) -> Observation:
     name, value = f"preflight.{wanted.check}", launch.option(wanted.name)
-    proposal = f"--{wanted.name}={_proposed(wanted)}"
+    proposal = _proposed(wanted)
     if value is None:
         return doubtful(name, unseen(launch, wanted.name), UNSEEN)
     if value == "" and wanted.name not in launch.options:
@@ -68,9 +70,25 @@ def _fits(value: str, wanted: OptionTable) -> bool:
 
 
 def _proposed(wanted: OptionTable) -> str:
-    if wanted.values:
-        return wanted.values[0]
-    return str(wanted.least) if wanted.least is not None else wanted.example
+    """Return how the option would be right; a switch takes no value."""
+    if wanted.values in (("true",), ("false",)):
+        return f"--{wanted.name}" if wanted.values == ("true",) else f"--{_negated(wanted.name)}"
+    value = wanted.values[0] if wanted.values else wanted.example
+    return f"--{wanted.name}={wanted.least if wanted.least is not None else value}"
+
+
+def _negated(name: str) -> str:
+    head, dot, last = name.rpartition(".")
+    return f"{head}{dot}no-{last}"
+
+
+def _examine_spelling(launch: Launch) -> Iterator[Observation]:
+    """Yield switches that are given a value, which the trainer's command line refuses."""
+    for option in launch.options.values():
+        if is_switch(option.name) and option.value is not None and re.search(r"[= ]", option.written):
+            right = option.name if option.value == "true" else _negated(option.name)
+            seen = f"{option.written}: torchtitan's command line takes no value for a switch"
+            yield doubtful("preflight.options", seen, f"write --{right}")
 
 
 def _graded(name: str, grade: str, seen: str, do: str) -> Observation:

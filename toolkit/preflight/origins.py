@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from toolkit.doctor.observed import bad, doubtful, good
 from toolkit.envfile import PYTHONPATH
 from toolkit.model import Observation
+from toolkit.preflight.subject import read_sourced
 
 if TYPE_CHECKING:
     from toolkit.preflight.subject import Subject
@@ -20,8 +21,6 @@ PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
 STARTERS = ("torchrun",)
 SYSTEM = re.compile(r"(site|dist)-packages$")
 SETS_PATH = re.compile(rb"^[^#\n]*\bPYTHONPATH=", re.MULTILINE)
-READ = 1 << 16
-"""How many bytes of a sourced file are looked at."""
 
 
 def examine_origins(subject: Subject) -> list[Observation]:
@@ -52,7 +51,7 @@ def _examine_versions(subject: Subject) -> Observation:
 def _examine_programs(subject: Subject) -> Iterator[Observation]:
     """Yield whether what is started is there, and is of the interpreter that the overlay fits."""
     launch, name = subject.launch, "preflight.program"
-    path = launch.variable("PATH") or os.defpath
+    path = subject.effective("PATH") or os.defpath
     for word in dict.fromkeys((launch.program, launch.starter)):
         found = shutil.which(str(subject.place(word)) if "/" in word else word, path=path)
         if found is None and word == launch.program and "/" not in word and subject.place(word).exists():
@@ -64,6 +63,20 @@ def _examine_programs(subject: Subject) -> Iterator[Observation]:
             yield bad(name, seen, "name it without its folder, or check the overlay for that one: --python PATH")
         elif word == launch.program:
             yield good(name, found)
+    if flags := _deaf_flags(launch.argv):
+        seen = f"python {flags} ignores PYTHONPATH, and so the overlay"
+        yield bad(name, seen, f"leave {flags} out")
+
+
+def _deaf_flags(argv: Sequence[str]) -> str:
+    """Return the option with which a Python on the command line does not heed PYTHON* variables, if there is one."""
+    at = next((place for place, word in enumerate(argv) if PYTHON.fullmatch(Path(word).name)), len(argv))
+    for word in argv[at + 1 :]:
+        if not word.startswith("-") or word[1:2] in ("-", "m", "c", ""):
+            return ""
+        if re.fullmatch(r"-[a-zA-Z]*[EI][a-zA-Z]*", word):
+            return word
+    return ""
 
 
 def _missing(name: str, subject: Subject, word: str) -> Observation:
@@ -124,7 +137,7 @@ def _examine_script(subject: Subject) -> Iterator[Observation]:
 
 
 def _examine_path(subject: Subject) -> Observation:
-    name, value = "preflight.import_path", subject.launch.variable(PYTHONPATH)
+    name, value = "preflight.import_path", subject.effective(PYTHONPATH)
     do = f"put {subject.activation.site} first, or leave PYTHONPATH to toolkit"
     if value is None:
         return doubtful(name, f"what {PYTHONPATH} will be cannot be known from the command's text", do)
@@ -183,7 +196,7 @@ def _examine_sourced(subject: Subject) -> Iterator[Observation]:
     files = list(subject.launch.sourced)
     last = max((at for at, one in enumerate(files) if os.path.realpath(subject.place(one)) in own), default=-1)
     for one in files[last + 1 :]:
-        text = _text_of(subject.place(one))
+        text = read_sourced(subject.place(one))
         if text is None or SETS_PATH.search(text):
             how = "which sets PYTHONPATH" if text is not None else "which cannot be read and may set anything"
             yield (bad if text is not None else doubtful)(
@@ -192,14 +205,6 @@ def _examine_sourced(subject: Subject) -> Iterator[Observation]:
                 f"source it before toolkit is called, and take it out of the script (or source "
                 f"{subject.activation.root}/env.sh after it)",
             )
-
-
-def _text_of(path: Path) -> bytes | None:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(READ)
-    except OSError:
-        return None
 
 
 def _examine_replaced(subject: Subject) -> Iterator[Observation]:

@@ -91,7 +91,7 @@ def _examine_batch(subject: Subject) -> Iterator[Observation]:
 
 
 def _examine_visible(subject: Subject, count: int | None) -> Iterator[Observation]:
-    name, value = "preflight.devices", subject.launch.variable(VISIBLE)
+    name, value = "preflight.devices", subject.effective(VISIBLE)
     if value is None:
         yield doubtful(name, f"what {VISIBLE} will be cannot be known from the command's text", UNSEEN)
     elif value:

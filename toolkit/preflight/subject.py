@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 BACKEND = "TORCHINDUCTOR_NPU_BACKEND"
 EXTENSIONS = "TORCH_EXTENSIONS_DIR"
 
+LARGEST = 1 << 20
+"""How many bytes of a sourced file are looked at."""
+
 Reader = Callable[[Mapping[str, str]], Launch]
 """Reads the command as it would be in an environment."""
 
@@ -60,7 +63,19 @@ class Subject:
 
         Of a command that stands alone, that is what it has without the overlay's.
         """
-        return (self.given if self.stands_alone else self.launch).variable(name)
+        return self._told(self.given if self.stands_alone else self.launch, name)
+
+    def effective(self, name: str) -> str | None:
+        """Return what training would find in a variable with the overlay's filled in; None where nobody can know."""
+        return self._told(self.launch, name)
+
+    def _told(self, launch: Launch, name: str) -> str | None:
+        """Return a variable of a launch; one that no sourced file mentions is not set by them."""
+        value = launch.variable(name)
+        if value is not None or name in launch.unknown or not launch.sourced:
+            return value
+        texts = [read_sourced(self.place(one)) for one in launch.sourced]
+        return None if any(text is None or name.encode() in text for text in texts) else ""
 
     def place(self, path: str) -> Path:
         """Return a path as the command means it, from the folder where it starts."""
@@ -102,6 +117,16 @@ def make_subject(
         folder=folder,
         misfit=misfit,
     )
+
+
+def read_sourced(path: Path) -> bytes | None:
+    """Return what a file that a script takes in says, None where it cannot be read whole."""
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(LARGEST + 1)
+    except OSError:
+        return None
+    return text if len(text) <= LARGEST else None
 
 
 def is_listed(site: str, python_path: str, folder: Path) -> bool:
