@@ -152,7 +152,20 @@ def _npu_version(npu: Package | None, asked: Asked) -> Observation:
         )  # fmt: skip
     commit = value_in(npu.place / "version.py", "git_version")
     of_commit = f" (commit {commit[:12]})" if commit else ""
-    return good("torch_npu.version", f"torch_npu {npu.version or 'of no version'}{of_commit} in {npu.place}")
+    seen = f"torch_npu {npu.version or 'of no version'}{of_commit} in {npu.place}"
+    wanted = _wanted_npu(asked)
+    if asked.wanted and wanted and npu.version.partition("+")[0] != wanted:
+        return doubtful(
+            "torch_npu.version", f"{seen}; the recipe {asked.wanted.name} is for {wanted}",
+            "name the recipe that is for it with --recipe, or activate the overlay",
+        )  # fmt: skip
+    return good("torch_npu.version", seen)
+
+
+def _wanted_npu(asked: Asked) -> str:
+    """Return the release of torch_npu that the recipe starts from; empty where it starts from a commit."""
+    parts = asked.wanted.components if asked.wanted else ()
+    return next((str(getattr(one.base, "version", "")) for one in parts if one.import_name == "torch_npu"), "")
 
 
 def _metadata(name: str, package: Package) -> Iterator[Observation]:

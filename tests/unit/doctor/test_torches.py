@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from tests.doctor_sites import (
+    COMMIT,
     OTHER_SUFFIX,
     SUFFIX,
     Planted,
@@ -19,7 +21,8 @@ from tests.doctor_sites import (
     plant_torch_npu,
 )
 from toolkit.doctor.torches import examine_torch, match_fault
-from toolkit.model import Observation, Recipe
+from toolkit.model import Component, Observation, Recipe
+from toolkit.sources.wheel import Base
 
 
 def look(planted: Planted, wanted: Recipe | None = None) -> list[Observation]:
@@ -99,6 +102,27 @@ def test_torch_of_another_release(planted: Planted) -> None:
         "fail", "torch_npu 2.13.0 requires torch==2.13.0.*, found torch 2.12.0+cpu",
         f"{planted.python} -m pip install 'torch==2.13.0.*', or take the torch_npu of 2.12.0+cpu",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("version", "grade"),
+    [("2.12.0.post3", "ok"), ("2.12.0.post3+p6.k1a2b3c4d", "ok"), ("2.12.0", "warn"), ("2.12.0.post2", "warn")],
+)
+def test_the_release_that_the_recipe_is_for(planted: Planted, version: str, grade: str) -> None:
+    plant_torch(planted.site, "2.12.0+cpu")
+    plant_torch_npu(planted.site, version, requires=("torch==2.12.0",))
+    base = Base(kind="wheel", distribution="torch_npu", version="2.12.0.post3")
+    part = Component(name="torch_npu", import_name="torch_npu", base=base)
+
+    observations = look(planted, replace(make_recipe(torch="2.12.0"), components=(part,)))
+
+    assert grades(observations) == ({} if grade == "ok" else {"torch_npu.version": "warn"})
+    if grade == "warn":
+        assert named(observations, "torch_npu.version") == (
+            "warn", f"torch_npu {version} (commit {COMMIT[:12]}) in {planted.site / 'torch_npu'}; the recipe mine is "
+            "for 2.12.0.post3",
+            "name the recipe that is for it with --recipe, or activate the overlay",
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(("cann", "grade"), [("", "warn"), ("/usr/local/Ascend/cann", "fail")], ids=["host", "device"])
