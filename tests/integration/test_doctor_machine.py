@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -227,3 +228,20 @@ def test_an_environment_that_claims_a_cann_fails_without_one(tmp_path: Path) -> 
     assert code == 23
     assert found["cann.environment"]["grade"] == "fail"
     assert found["cann.environment"]["seen"] == "ASCEND_HOME_PATH is /gone/cann, which does not exist"
+
+
+def test_every_line_is_explained() -> None:
+    """The names in the sources, but for those that are put together, stand in the page."""
+    page = (CHECKOUT / "docs/doctor.md").read_text(encoding="utf-8")
+    names = {
+        str(node.args[0].value)
+        for path in (CHECKOUT / "toolkit/doctor").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("good", "doubtful", "bad")
+        if isinstance(node.args[0], ast.Constant)
+    }
+
+    assert len(names) > 30
+    assert sorted(name for name in names if f"`{name}`" not in page) == []
