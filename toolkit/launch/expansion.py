@@ -10,6 +10,12 @@ from toolkit.launch.values import MARK
 from toolkit.launch.words import Expansion, Part, Text, Token
 
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
+SET_BY_SHELL = {
+    "PWD", "OLDPWD", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "HOSTNAME", "HOSTTYPE", "UID", "EUID",
+    "PPID", "BASHPID", "BASH_SOURCE", "BASH", "BASH_VERSION", "LINENO", "MACHTYPE", "OSTYPE", "SHLVL", "IFS", "FUNCNAME",
+}  # fmt: skip
+"""Variables that are set, and to what, only the shell that runs the text knows."""
+
 Variable = str | tuple[str, ...]
 """What a shell variable holds: text, or the words of an array."""
 
@@ -197,4 +203,8 @@ def _held(shell: Shell, name: str) -> str | None:
     if not name.isidentifier():
         return None if name.isdecimal() else f"{MARK}{name}{MARK}"
     held = shell.variables.get(name)
+    if held is None and name == "PWD" and shell.folder is not None and shell.folder.is_absolute():
+        return str(shell.folder)
+    if held is None and name in SET_BY_SHELL:
+        return f"{MARK}{name}{MARK}"
     return None if held is None else join_words(held)

@@ -38,10 +38,7 @@ def filled_command(variables: Mapping[str, str], argv: Sequence[str]) -> str:
         f'{PATH}={shlex.quote(value)}:"$PATH"' if name == PATH else f"{name}={shlex.quote(value)}"
         for name, value in variables.items()
     ]
-    words = [shlex.quote(word) for word in argv]
-    at = next((place for place, word in enumerate(argv) if word.startswith("--")), len(argv))
-    lines = [*first, " ".join(words[:at]), *_with_values(words[at:])]
-    return " \\\n  ".join(line for line in lines if line)
+    return " \\\n  ".join([*first, *_with_values(argv)])
 
 
 def script_command(script: Path, arguments: Sequence[str]) -> list[str]:
@@ -50,11 +47,11 @@ def script_command(script: Path, arguments: Sequence[str]) -> list[str]:
 
 
 def _with_values(words: Sequence[str]) -> list[str]:
-    """Put what follows an option on its line."""
+    """Quote words, the program and each option on a line of its own with what follows it."""
     lines: list[str] = []
     for word in words:
         if word.startswith("--") or not lines:
-            lines.append(word)
+            lines.append(shlex.quote(word))
         else:
-            lines[-1] += f" {word}"
+            lines[-1] += f" {shlex.quote(word)}"
     return lines

@@ -58,7 +58,7 @@ def _examine_option(launch: Launch, wanted: OptionTable) -> Observation:
         return _graded(name, wanted.absent, f"--{wanted.name} is not given: {wanted.why}", f"add {proposal}")
     if _fits(value, wanted):
         return good(name, said(launch, wanted.name))
-    expected = " or ".join(wanted.values) if wanted.values else f"at least {wanted.least}"
+    expected = " or ".join(wanted.values) or ("a value" if wanted.least is None else f"at least {wanted.least}")
     seen = f"{said(launch, wanted.name)}, expected {expected}: {wanted.why}"
     return _graded(name, wanted.otherwise, seen, f"make it {proposal}")
 

@@ -44,6 +44,7 @@ def words(text: str, **environ: str) -> tuple[str, ...]:
         ("main() { python a.py \"$1\" --x.y; }\nmain", ("python", "a.py", "${1}", "--x.y")),
         ("\n\npip install x.sh\npython a.py --x.y\necho done", ("python", "a.py", "--x.y")),
         ("python a.py ~/x \"~/x\"", ("python", "a.py", "/home/me/x", "~/x")),
+        ("python a.py $PWD/x $RANDOM", ("python", "a.py", "${PWD}/x", "${RANDOM}")),
         ("HERE=$(pwd); python a.py --d=$HERE/out", ("python", "a.py", "--d=$(…)/out")),
     ],
 )  # fmt: skip
