@@ -93,11 +93,18 @@ def _assigned(node: ast.stmt, names: Names) -> Names:
 
 
 def _changed_in_place(call: ast.Call, names: Names) -> Names:
-    """Take `x.mul_(s)` as a new value of x."""
+    """Take `x.mul_(s)` as a new value of x, and `x.append(y)` as x with y in it."""
     method = call.func
-    if isinstance(method, ast.Attribute) and isinstance(method.value, ast.Name) and method.attr.endswith("_"):
+    if not isinstance(method, ast.Attribute) or not isinstance(method.value, ast.Name):
+        return names
+    if method.attr.endswith("_"):
         return {**names, method.value.id: (Value(call, names),)}
-    return names
+    return _with_items(method.value, call.args, names) if method.attr in ("append", "extend", "insert") else names
+
+
+def _with_items(whole: ast.Name, items: Sequence[ast.expr], names: Names) -> Names:
+    before = ast.copy_location(ast.Name(whole.id, ast.Load()), whole)
+    return {**names, whole.id: (Value(ast.copy_location(ast.Tuple([before, *items], ast.Load()), whole), names),)}
 
 
 def _bound(target: ast.expr, value: ast.expr | None, names: Names) -> Names:
@@ -115,6 +122,8 @@ def _bound(target: ast.expr, value: ast.expr | None, names: Names) -> Names:
             else:
                 bound = _bound(inner, None, bound)
         return bound
+    if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+        return _with_items(target.value, [] if value is None else [value], names)
     return names
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator, Sequence
 
 from toolkit.lint.findings import Hit
@@ -19,6 +20,9 @@ _LOG_FUNCTION = re.compile(
     r"(log|warn|warning|info|print)_(once|rank_?0|on_rank_?0|rank_zero)$|rank_zero_(info|warn|print|debug|deprecation)$"
 )
 _WARNS = {"print", "pprint", "warnings.warn", "warnings.warn_explicit", "sys.stdout.write", "sys.stderr.write"}
+_HARMLESS_IN_FAKES = {"torch", *sys.stdlib_module_names}
+"""Loaded long before a fake function runs; there they are often imported for want of a better place."""
+
 _ADDS = {"append", "appendleft", "add", "update", "setdefault", "extend", "insert", "pop", "popitem", "remove",
          "discard", "clear"}  # fmt: skip
 
@@ -30,14 +34,17 @@ def check_forward(base: CodeBase, reached: Sequence[Reach]) -> Iterator[Hit]:
         if one.kinds == {"body"}:
             continue
         for line, name in _imports(one):
+            if one.kinds <= {"fake", "body"} and name.partition(".")[0] in _HARMLESS_IN_FAKES:
+                continue
             yield Hit(check="import-in-forward", file=file, line=line, what=f"`{name}` is imported {one.place}")
-        once = list(_once(base, one))
+        shared = Shared(base, one.function)
+        once = list(_once(shared, one))
         taken = {id(node) for _, _, guard in once for node in guard}
         for line, flag, _ in once:
             what = f"{flag} lets a log line through once {one.place}"
             yield Hit(check="log-once-in-forward", file=file, line=line, what=what)
         yield from _logs(base, one, taken)
-        yield from _writes(base, one, taken)
+        yield from _writes(shared, one, taken)
 
 
 def _imports(one: Reach) -> Iterator[tuple[int, str]]:
@@ -47,6 +54,8 @@ def _imports(one: Reach) -> Iterator[tuple[int, str]]:
             yield node.lineno, ", ".join(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.lineno, f"{'.' * node.level}{node.module or ''}"
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("import_module", "__import__") and node.args:
+            yield node.lineno, ast.unparse(node.args[0]).strip("'\"")
 
 
 # --- log calls -------------------------------------------------------------------------------------------------
@@ -59,9 +68,15 @@ def _logs(base: CodeBase, one: Reach, taken: set[int]) -> Iterator[Hit]:
             continue
         name = _log_name(base, one.function, node)
         if name:
-            check = "log-once-in-forward" if "once" in name else "log-in-forward"
+            check = "log-once-in-forward" if "once" in name or _is_cached(one.function) else "log-in-forward"
             file = one.function.module.source.file
             yield Hit(check=check, file=file, line=node.lineno, what=f"`{name}` is called {one.place}")
+
+
+def _is_cached(function: Function) -> bool:
+    """Tell a function that runs once for its arguments."""
+    decorators = (one.func if isinstance(one, ast.Call) else one for one in function.node.decorator_list)
+    return any(last_name(one) in ("cache", "lru_cache") for one in decorators)
 
 
 def _log_name(base: CodeBase, function: Function, node: ast.Call) -> str:
@@ -80,9 +95,8 @@ def _log_name(base: CodeBase, function: Function, node: ast.Call) -> str:
     return name if _LOG_FUNCTION.search(name) and not is_ours else ""
 
 
-def _once(base: CodeBase, one: Reach) -> Iterator[tuple[int, str, list[ast.AST]]]:
+def _once(shared: Shared, one: Reach) -> Iterator[tuple[int, str, list[ast.AST]]]:
     """Yield line, flag and nodes of each `if` that logs and then closes itself."""
-    shared = Shared(base, one.function)
     statements = {id(seen.node) for seen in one.nodes}
     for body in _bodies(one):
         for at, node in enumerate(body):
@@ -90,7 +104,7 @@ def _once(base: CodeBase, one: Reach) -> Iterator[tuple[int, str, list[ast.AST]]
                 continue
             for guarded in (node.body, body[at + 1 :] if _returns(node.body) else [], node.orelse):
                 inside = [inner for statement in guarded for inner in ast.walk(statement)]
-                if not _has_log(base, one, inside):
+                if not _has_log(shared.base, one, inside):
                     continue
                 for flag in sorted(_flags(shared, node.test) & _closed(shared, inside)):
                     yield node.lineno, f"`{flag}`", inside
@@ -149,9 +163,8 @@ def _closed(shared: Shared, nodes: Sequence[ast.AST]) -> set[str]:
 # --- writes ----------------------------------------------------------------------------------------------------
 
 
-def _writes(base: CodeBase, one: Reach, taken: set[int]) -> Iterator[Hit]:
+def _writes(shared: Shared, one: Reach, taken: set[int]) -> Iterator[Hit]:
     """Tell each container once in a function, at its first write."""
-    shared = Shared(base, one.function)
     lines: dict[str, list[int]] = {}
     for seen in one.nodes:
         if id(seen.node) not in taken and not seen.is_fatal:

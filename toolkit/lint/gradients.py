@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from toolkit.lint.findings import Hit
 from toolkit.lint.outline import Class, CodeBase, Function, FunctionNode, dotted, last_name
-from toolkit.lint.reaching import find_roots, is_autograd_function
+from toolkit.lint.reaching import Root, is_autograd_function
 
 _NOT_DIFFERENTIABLE = {
     "argsort", "argmax", "argmin", "int", "long", "bool", "short", "item", "tolist", "size", "len", "searchsorted",
@@ -18,15 +18,15 @@ _NOT_DIFFERENTIABLE = {
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "int", "long", "bool", "short")
 
 
-def check_gradients(base: CodeBase) -> Iterator[Hit]:
+def check_gradients(base: CodeBase, roots: Sequence[Root]) -> Iterator[Hit]:
     """Look at every autograd.Function, and at the backwards of custom operators."""
     for module in base.modules:
         if "autograd" not in module.source.text:
             continue
         for one in module.classes.values():
-            if is_autograd_function(one) and {"forward", "backward"} <= set(one.methods):
+            if is_autograd_function(base, one) and {"forward", "backward"} <= set(one.methods):
                 yield from _unmarked(one)
-    for function in dict.fromkeys(one for one, kind in find_roots(base) if kind == "autograd"):
+    for function in dict.fromkeys(one for one, kind in roots if kind == "autograd"):
         if function.owner is None or function.node.name == "backward":
             yield from _raising(function)
 
@@ -134,6 +134,11 @@ def _uses(backward: Function, outputs: int) -> list[str] | None:
     asked = _asked(backward.node)
     if rest is None and len(names) != outputs:
         return None
+    unpacked = _unpacked(backward.node, rest.arg) if rest is not None else None
+    if unpacked is not None:
+        names, rest = names + unpacked, None
+        if len(names) != outputs:
+            return None
     uses = [_use(backward.node, name, asked) for name in names]
     if rest is not None:
         taken = _taken_of(backward.node, rest.arg)
@@ -157,10 +162,26 @@ def _asked(backward: FunctionNode) -> set[int]:
     for node in _own_nodes(backward):
         if isinstance(node, ast.Assert):
             found.update(map(id, ast.walk(node.test)))
-        elif isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and not node.orelse:
-            found.update(map(id, ast.walk(node.test)))
-            found.update(id(inner) for statement in node.body for inner in ast.walk(statement))
+        elif isinstance(node, ast.If):
+            ends = [branch for branch in (node.body, node.orelse) if branch and isinstance(branch[-1], ast.Raise)]
+            if ends and all(branch in ends or _is_nothing(branch) for branch in (node.body, node.orelse)):
+                found.update(map(id, ast.walk(node.test)))
+            found.update(id(inner) for branch in ends for statement in branch for inner in ast.walk(statement))
     return found
+
+
+def _is_nothing(body: Sequence[ast.stmt]) -> bool:
+    return all(isinstance(statement, ast.Pass) for statement in body)
+
+
+def _unpacked(backward: FunctionNode, name: str) -> list[str] | None:
+    """Return the names of `a, b = gradients`, where that is all that is done with it."""
+    loads = [node for node in _own_nodes(backward) if isinstance(node, ast.Name) and node.id == name]
+    for node in _own_nodes(backward):
+        if isinstance(node, ast.Assign) and node.value in loads and isinstance(node.targets[0], ast.Tuple):
+            targets = [one.id for one in node.targets[0].elts if isinstance(one, ast.Name)]
+            return targets if len(loads) == 1 and len(targets) == len(node.targets[0].elts) else None
+    return None
 
 
 def _taken_of(backward: FunctionNode, name: str) -> set[int] | None:
@@ -189,13 +210,7 @@ def _raising(backward: Function) -> Iterator[Hit]:
     arguments = backward.node.args
     names = set(backward.parameters[1:]) | ({arguments.vararg.arg} if arguments.vararg else set())
     takes_none = _takes_none(backward)
-    for node in _own_nodes(backward.node):
-        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
-            condition, holds = node.test, True
-        elif isinstance(node, ast.Assert):
-            condition, holds = node.test, False
-        else:
-            continue
+    for node, condition, holds in _conditions_of_raises(backward.node):
         name = _refused(condition, names, holds)
         what = f"a gradient for `{name}`"
         if not name and takes_none and len(backward.parameters) > 2:
@@ -206,6 +221,17 @@ def _raising(backward: Function) -> Iterator[Hit]:
                 check="raise-on-placeholder-gradient", file=backward.module.source.file, line=node.lineno,
                 what=f"{backward.name} raises on {what}",
             )  # fmt: skip
+
+
+def _conditions_of_raises(backward: FunctionNode) -> Iterator[tuple[ast.stmt, ast.expr, bool]]:
+    """Yield each statement that raises on a condition, and whether that is when the condition holds."""
+    for node in _own_nodes(backward):
+        if isinstance(node, ast.Assert):
+            yield node, node.test, False
+        elif isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
+            yield node, node.test, True
+        elif isinstance(node, ast.If) and node.orelse and isinstance(node.orelse[-1], ast.Raise):
+            yield node, node.test, False
 
 
 def _takes_none(backward: Function) -> bool:
@@ -222,7 +248,10 @@ def _refused(test: ast.expr, names: set[str], holds: bool) -> str:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _refused(test.operand, names, not holds)
     if isinstance(test, ast.BoolOp):
-        return next(filter(None, (_refused(value, names, holds) for value in test.values)), "")
+        found = [name for value in test.values if (name := _refused(value, names, holds))]
+        is_all = isinstance(test.op, ast.And) == holds
+        asked = [node.id for node in ast.walk(test) if isinstance(node, ast.Name) and node.id in found]
+        return found[0] if found and not (is_all and len(asked) > len(found)) else ""
     if isinstance(test, ast.Compare) and isinstance(test.comparators[0], ast.Constant):
         is_none = test.comparators[0].value is None and isinstance(test.ops[0], ast.Is)
         is_some = test.comparators[0].value is None and isinstance(test.ops[0], ast.IsNot)

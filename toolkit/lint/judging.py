@@ -14,7 +14,7 @@ from toolkit.lint.forward import check_forward
 from toolkit.lint.gradients import check_gradients
 from toolkit.lint.order import check_order
 from toolkit.lint.outline import outline
-from toolkit.lint.reaching import reach
+from toolkit.lint.reaching import find_roots, reach
 from toolkit.lint.shapes import check_shapes
 from toolkit.lint.sources import Source, read_sources, split_by_depth
 
@@ -36,10 +36,11 @@ def lint_model(places: Sequence[Path], *, select: Sequence[str] = (), ignore: Se
 
 def _hits(sources: Sequence[Source]) -> list[Hit]:
     base = outline(sources)
-    reached = reach(base)
+    roots = find_roots(base)
+    reached = reach(base, roots)
     return [
         *check_forward(base, reached),
-        *check_gradients(base),
+        *check_gradients(base, roots),
         *check_arithmetic(base),
         *check_shapes(base, reached),
         *check_order(base),

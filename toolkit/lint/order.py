@@ -21,6 +21,7 @@ _PRELOADS = re.compile(
     r"($|_)"
 )
 _OTHER_PRELOADS = re.compile(r"data|batch|weight|checkpoint|ckpt|state|param|image|token|cache|lib(s|rar)")
+_MAY_MATTER = re.compile(r"determini|pre_?load|provider", re.IGNORECASE)
 _RESTORES = re.compile(r"prev|old|saved|orig|before|was_|restore|are_deterministic")
 
 Events = tuple[tuple[str, int], ...]
@@ -41,8 +42,7 @@ class _Walk:
 def check_order(base: CodeBase) -> Iterator[Hit]:
     """Go through the bodies of modules and functions in the order in which they run."""
     for module in base.modules:
-        text = module.source.text
-        if "determini" not in text and "load" not in text and "provider" not in text.lower():
+        if not _MAY_MATTER.search(module.source.text):
             continue
         bodies: list[tuple[Function | None, Sequence[ast.stmt], str]] = [(None, module.source.tree.body, "the module")]
         bodies += [(one, one.node.body, one.name.partition("@")[0]) for one in module.functions.values()]
@@ -133,7 +133,7 @@ def _kinds_of(
 ) -> tuple[str, ...]:
     """Say what a call does: by its name, or else by what the function does that it means."""
     name, last = dotted(call.func), last_name(call.func)
-    if last == "use_deterministic_algorithms":
+    if last in ("use_deterministic_algorithms", "_set_deterministic_algorithms"):
         return () if _takes_back(call) else ("determinism",)
     if _is_compile(name, last):
         return ("compile",)

@@ -29,13 +29,25 @@ class Function:
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class Class:
-    """A class with its methods, and the containers among its class attributes."""
+    """A class with its methods, the containers among its class attributes, and what methods set on the instance."""
 
     module: Module
     name: str
     node: ast.ClassDef
     methods: dict[str, Function] = field(default_factory=dict)
     containers: set[str] = field(default_factory=set)
+    known: set[str] | None = None
+
+    @property
+    def set_on_self(self) -> set[str]:
+        """Name the attributes that are set on `self`."""
+        if self.known is None:
+            self.known = {
+                node.attr
+                for node in ast.walk(self.node)
+                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and dotted(node.value) == "self"
+            }
+        return self.known
 
     @property
     def bases(self) -> list[str]:
@@ -124,14 +136,17 @@ def outline(sources: Sequence[Source]) -> CodeBase:
 
 
 def dotted(node: ast.expr) -> str:
-    """Write a chain of attributes as it stands; `super().f` keeps its parentheses, anything else gives ""."""
+    """Write a chain of attributes as it stands, `super()` and `type(self)` at its head too; else ""."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
         head = dotted(node.value)
         return f"{head}.{node.attr}" if head else ""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super":
-        return "super()"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id == "super":
+            return "super()"
+        if node.func.id == "type" and len(node.args) == 1 and isinstance(node.args[0], ast.Name):
+            return f"{node.args[0].id}.__class__"
     return ""
 
 

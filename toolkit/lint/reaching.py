@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,9 @@ from toolkit.lint.traced import Seen, seen_nodes
 
 Kind = Literal["forward", "autograd", "fake", "body"]
 """How a function comes to run: traced by Dynamo (the first two), on fake tensors, or as an operator's opaque body."""
+
+Root = tuple[Function, Kind]
+"""A function where tracing begins."""
 
 _FUNCTION_METHODS = ("forward", "backward", "setup_context", "jvp")
 _FAKES = {"register_fake", "impl_abstract", "register_meta"}
@@ -24,7 +27,13 @@ _NO_MODULES = {
 _LEFT_ALONE = {"disable", "_disable_dynamo", "allow_in_graph", "nonstrict_trace", "leaf_function", "jit", "kernel"}
 """Decorators of functions that Dynamo does not look into."""
 
-_MAY_NAME_ROOTS = re.compile(r"\.forward\s*=|[\"']forward[\"']|compile\(|register_fake\(|\.impl\(|register_autograd\(")
+_MAY_NAME_ROOTS = re.compile(
+    r"\.forward\s*=|[\"']forward[\"']|torch\.compile\(|register_fake\(|\.impl\(|register_autograd\("
+)
+_REPLACES = re.compile(r"replace|patch|set|register|override|wrap|swap|bind|inject|add")
+"""What a call is named that makes a function somebody's "forward"."""
+
+_NO_WRAPPER = re.compile(r"(^|_)(test|main|bench|benchmark|check|verify|demo|profile)(_|$)")
 _PASSES_ON = {"checkpoint", "partial", "checkpoint_wrapper", "vmap"}
 
 
@@ -44,9 +53,9 @@ class Reach:
         return f"in {name}" if self.root == self.function.name else f"in {name}, called from {self.root}"
 
 
-def reach(base: CodeBase) -> list[Reach]:
+def reach(base: CodeBase, roots: Sequence[Root]) -> list[Reach]:
     """Find every function that is traced, in the order of files and lines."""
-    roots = find_roots(base)
+    bodies = {one for one, kind in roots if kind == "body"}
     kinds: dict[Function, set[Kind]] = {}
     origin: dict[Function, str] = {}
     nodes: dict[Function, tuple[Seen, ...]] = {}
@@ -58,7 +67,6 @@ def reach(base: CodeBase) -> list[Reach]:
         kinds[function].add(kind)
         origin.setdefault(function, root)
         nodes.setdefault(function, tuple(seen_nodes(function.node)))
-        bodies = {one for one, its in roots if its == "body"}
         pending += [(one, kind, root) for one in _called_by(base, function, nodes[function]) if one not in bodies]
     found = [
         Reach(function=one, kinds=frozenset(kinds[one]), root=origin[one], nodes=nodes[one])
@@ -68,27 +76,37 @@ def reach(base: CodeBase) -> list[Reach]:
     return sorted(found, key=lambda one: (one.function.module.source.file, one.function.node.lineno))
 
 
-def find_roots(base: CodeBase) -> list[tuple[Function, Kind]]:
+def find_roots(base: CodeBase) -> list[Root]:
     """Find where tracing begins."""
-    found: list[tuple[Function, Kind]] = []
+    found: list[Root] = []
     for module in base.modules:
         if "torch" not in module.source.text and "forward" not in module.source.text:
             continue
         for one in module.classes.values():
-            if is_autograd_function(one):
+            if is_autograd_function(base, one):
                 found += [(one.methods[name], "autograd") for name in _FUNCTION_METHODS if name in one.methods]
             elif "forward" in one.methods and is_network(base, one):
                 found.append((one.methods["forward"], "forward"))
-        found += [(one, kind) for one in module.functions.values() for kind in _decorated_as(one)]
+        for function in module.functions.values():
+            kinds = list(_decorated_as(function))
+            if not kinds and _is_wrapper(base, function):
+                kinds = ["forward"]
+            found += [(function, kind) for kind in kinds]
         if _MAY_NAME_ROOTS.search(module.source.text):
             found += _named_roots(base, module)
     return found
 
 
-def is_autograd_function(one: Class) -> bool:
+def is_autograd_function(base: CodeBase, one: Class, seen: frozenset[str] = frozenset()) -> bool:
     """Tell a subclass of torch.autograd.Function."""
-    names = (f"{one.module.imports.get(base.partition('.')[0], '')}.{base}" for base in one.bases)
-    return any(re.search(r"autograd\.(.*\.)?Function$", name) for name in names)
+    for name in one.bases:
+        if re.search(r"autograd\.(.*\.)?Function$", f"{one.module.imports.get(name.partition('.')[0], '')}.{name}"):
+            return True
+        known = base.find(one.module, name)
+        is_new = isinstance(known, Class) and known.name not in seen
+        if is_new and isinstance(known, Class) and is_autograd_function(base, known, seen | {one.name}):
+            return True
+    return False
 
 
 def is_network(base: CodeBase, one: Class, seen: frozenset[str] = frozenset()) -> bool:
@@ -106,6 +124,27 @@ def is_network(base: CodeBase, one: Class, seen: frozenset[str] = frozenset()) -
     return False
 
 
+def _is_wrapper(base: CodeBase, function: Function) -> bool:
+    """Tell a function that gives back what an autograd.Function or an operator of torch.ops makes of its arguments."""
+    text = function.module.source.text
+    if (".apply(" not in text and "torch.ops." not in text) or not function.parameters or function.owner is not None:
+        return False
+    if _NO_WRAPPER.search(function.node.name) or function.outer is not None:
+        return False
+    nodes = list(ast.walk(function.node))
+    if not any(isinstance(node, ast.Return) and node.value is not None for node in nodes):
+        return False
+    return any(_applies(base, function, node) for node in nodes if isinstance(node, ast.Call))
+
+
+def _applies(base: CodeBase, function: Function, node: ast.Call) -> bool:
+    name = dotted(node.func)
+    if name.startswith("torch.ops.") and name.count(".") >= 3:
+        return True
+    holder = base.find(function.module, name.removesuffix(".apply")) if name.endswith(".apply") else None
+    return isinstance(holder, Class) and is_autograd_function(base, holder)
+
+
 def _decorated_as(function: Function) -> Iterator[Kind]:
     for decorator in function.node.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
@@ -120,7 +159,7 @@ def _decorated_as(function: Function) -> Iterator[Kind]:
             yield "forward"
 
 
-def _named_roots(base: CodeBase, module: Module) -> Iterator[tuple[Function, Kind]]:
+def _named_roots(base: CodeBase, module: Module) -> Iterator[Root]:
     """Find functions that are made a forward, compiled, or registered by a call or an assignment."""
     for scope, node in _scoped(module):
         if isinstance(node, ast.Assign):
@@ -142,7 +181,9 @@ def _kind_of_call(node: ast.Call) -> Kind | None:
         return "body"
     if name == "register_autograd":
         return "autograd"
-    return "forward" if dotted(node.func) == "torch.compile" or _has_constant(node, "forward") else None
+    if dotted(node.func) == "torch.compile" or (_REPLACES.search(name) and _has_constant(node, "forward")):
+        return "forward"
+    return None
 
 
 def _has_constant(node: ast.Call, value: str) -> bool:
@@ -163,7 +204,7 @@ def _scoped(module: Module) -> Iterator[tuple[Function | None, ast.AST]]:
 
 def _found(
     base: CodeBase, module: Module, scope: Function | None, values: list[ast.expr], kind: Kind
-) -> Iterator[tuple[Function, Kind]]:
+) -> Iterator[Root]:
     for value in values:
         name = dotted(value)
         one = base.called(scope, name) if scope else base.find(module, name) if name else None
@@ -188,8 +229,3 @@ def _called_by(base: CodeBase, function: Function, nodes: tuple[Seen, ...]) -> I
         for name in names:
             if name and (found := base.called(function, name)) is not None:
                 yield found
-
-
-def roots_by_kind(roots: list[tuple[Function, Kind]], kind: Kind) -> Mapping[Function, None]:
-    """Return the functions of one kind, in order."""
-    return dict.fromkeys(function for function, its in roots if its == kind)

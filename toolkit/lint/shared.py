@@ -17,7 +17,6 @@ class Shared:
         self.globals: set[str] = set()
         self.local: set[str] = set()
         self.aliases: dict[str, str] = {}
-        self.set_on_self = _set_on_self(function.owner)
         for scope in _scopes(function):
             self._enter(scope)
 
@@ -74,10 +73,11 @@ def _module_name(shared: Shared, name: str, attributes: bool) -> str:
 
 def _attribute_name(shared: Shared, head: str, rest: str, attributes: bool) -> str:
     """Name an attribute of the instance: any with `attributes`, else a class's container that no method replaces."""
+    rest = rest.removeprefix("__class__.")
     if attributes and "." not in rest:
         return f"{head}.{rest}"
     owner = _owner(shared.function)
-    if owner is not None and rest in owner.containers and rest not in shared.set_on_self:
+    if owner is not None and rest in owner.containers and rest not in owner.set_on_self:
         return f"{owner.name}.{rest}"
     return ""
 
@@ -102,12 +102,3 @@ def _owner(function: Function) -> Class | None:
 
 def _is_method(function: Function) -> bool:
     return _owner(function) is not None
-
-
-def _set_on_self(owner: Class | None) -> set[str]:
-    """Name the attributes that methods set on the instance itself."""
-    found = set()
-    for node in ast.walk(owner.node) if owner is not None else ():
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and dotted(node.value) == "self":
-            found.add(node.attr)
-    return found

@@ -44,6 +44,11 @@ def argument(node: ast.expr, place: int) -> ast.expr | None:
     return values[place] if place < len(values) else None
 
 
+def is_function(node: ast.Call) -> bool:
+    """Tell `torch.mean(x)` from `x.mean()`."""
+    return not isinstance(node.func, ast.Attribute) or dotted(node.func.value) in ("torch", "th", "F", "torch.linalg")
+
+
 def power_of(value: Value, exponent: float, calls: set[str]) -> Value | None:
     """Return x of x ** exponent, pow(x, exponent), or a call of that meaning."""
     node = value.node

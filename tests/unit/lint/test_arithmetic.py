@@ -34,6 +34,10 @@ SCALE = "scale-before-float32"
         "x * torch.rsqrt(x.square().mean(-1, keepdim=True).clamp(min=self.eps))",
         "x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.eps).to(x.dtype)",
         "self.weight * (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.eps)).type_as(x)",
+        "x * torch.rsqrt(x.square().mean(-1) + self.eps)[..., None]",
+        "x * torch.rsqrt(x.square().mean(-1).unsqueeze(-1) + self.eps)",
+        "x / (x.square().mean(-1, keepdim=True).sqrt() + self.eps)",
+        "self.weight * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps)",
         "(x * torch.rsqrt(x.square().mean((-1,), keepdim=True) + self.eps)) * self.weight",
     ],
 )

@@ -77,6 +77,26 @@ IMPORT = "import-in-forward"
                 return x
             """, [(3, IMPORT)], id="in a function that is compiled"),
         pytest.param("""
+            import importlib
+            class Net(nn.Module):
+                def forward(self, x):
+                    return importlib.import_module("vendor.ops").run(x)
+            """, [(4, IMPORT)], id="by a call"),
+        pytest.param("""
+            class Attention(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    return x
+            def attention(x):
+                import vendor
+                return Attention.apply(x)
+            """, [(6, IMPORT)], id="in the wrapper of an autograd function"),
+        pytest.param("""
+            def attention(x):
+                import vendor
+                return torch.ops.vendor.attention(x)
+            """, [(2, IMPORT)], id="in the wrapper of an operator"),
+        pytest.param("""
             from somewhere import Base
             class Net(Base):
                 def forward(self, x):
@@ -126,6 +146,16 @@ def test_imports_are_found(source: str, found: list[tuple[int, str]], tmp_path: 
                     logger.info("block")
                     return x
             """, [(5, LOG)], id="through checkpoint"),
+        pytest.param("""
+            import functools
+            @functools.lru_cache(None)
+            def tell(message):
+                logger.warning(message)
+            class Net(nn.Module):
+                def forward(self, x):
+                    tell("slow path")
+                    return x
+            """, [(4, ONCE)], id="a function that runs once"),
         pytest.param("""
             from vendor.logs import warn_once
             class Net(nn.Module):
@@ -222,6 +252,14 @@ def test_log_calls_are_found(source: str, found: list[tuple[int, str]], tmp_path
                     self.masks[x.shape[0]] = x
                     return x
             """, [(4, STATE)], id="a class's container through self"),
+        pytest.param("""
+            class Net(nn.Module):
+                masks = {}
+                def forward(self, x):
+                    self.__class__.masks[0] = x
+                    type(self).masks.clear()
+                    return x
+            """, [(4, STATE)], id="a class's container through the class of self"),
         pytest.param("""
             from collections import defaultdict
             COUNTS = defaultdict(int)
@@ -321,6 +359,22 @@ def test_writes_are_found(source: str, found: list[tuple[int, str]], tmp_path: P
                 def forward(self, x):
                     return b(x)
             """, id="in the opaque body of an operator"),
+        pytest.param("""
+            @torch.library.register_fake("a::b")
+            def _(q):
+                import math
+                from torch.fx.experimental.symbolic_shapes import guard_or_true
+                return torch.empty_like(q)
+            """, id="in a fake function what is loaded already"),
+        pytest.param("""
+            def main(path):
+                import vendor
+                print(torch.ops.vendor.attention(path))
+                return 0
+            def read(path):
+                print(path)
+                return path
+            """, id="a program that runs an operator"),
         pytest.param("""
             from typing import TYPE_CHECKING, Protocol
             class Forwards(Protocol):

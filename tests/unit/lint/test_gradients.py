@@ -39,6 +39,12 @@ def function(
         pytest.param(function(gradients="grad, _"), [(6, OUTPUT)], id="ignored on purpose, and not marked"),
         pytest.param(function(gradients="grad, *_"), [(6, OUTPUT)], id="the rest ignored"),
         pytest.param(function(gradients="*grads", used="grads[0]"), [(6, OUTPUT)], id="taken by number"),
+        pytest.param(function(gradients="*grads", check="out_grad, _ = grads", used="out_grad"), [(6, OUTPUT)],
+                     id="unpacked"),
+        pytest.param(function(check="""if grad_lse is None:
+            pass
+        else:
+            raise RuntimeError('lse')"""), [(6, OUTPUT), (9, RAISES)], id="refused by an else"),
         pytest.param(function(check="if grad_lse is not None: raise RuntimeError('lse')"),
                      [(6, OUTPUT), (9, RAISES)], id="refused"),
         pytest.param(function(check="assert grad_lse is None, 'lse'"),
@@ -87,6 +93,8 @@ def test_faults_are_found(source: str, found: list[tuple[int, str]], tmp_path: P
                      id="asked for and used"),
         pytest.param(function(check="if grad_lse.dtype != grad.dtype: raise TypeError('dtype')",
                               mark="ctx.mark_non_differentiable(lse)"), id="a dtype refused"),
+        pytest.param(function(check="if grad_lse is not None and grad_lse.dtype != grad.dtype: raise TypeError",
+                              mark="ctx.mark_non_differentiable(lse)"), id="a dtype refused of one that is there"),
         pytest.param(function(mark="lse = lse.argsort()"), id="an output of integers"),
         pytest.param(function(mark="lse = lse.to(torch.int32)"), id="an output cast to integers"),
         pytest.param(function(mark="lse = q.size(0)"), id="an output that is no tensor"),

@@ -49,6 +49,20 @@ FLOAT = "float-shape-in-fake"
         pytest.param("""
             @torch.library.register_fake("a::b")
             def _(q, kv):
+                shape = list(q.shape)
+                shape[2] = q.shape[2] / kv.shape[2]
+                return torch.empty(shape)
+            """, [(4, FLOAT)], id="in an item of a list"),
+        pytest.param("""
+            @torch.library.register_fake("a::b")
+            def _(q, kv):
+                shape = [q.shape[0]]
+                shape.append(q.shape[2] / kv.shape[2])
+                return torch.empty(shape)
+            """, [(4, FLOAT)], id="in what is appended"),
+        pytest.param("""
+            @torch.library.register_fake("a::b")
+            def _(q, kv):
                 return q.view(q.shape[0], -1, 2 * (q.shape[2] / kv.shape[2]))
             """, [(3, FLOAT)], id="in a product in a view"),
     ],
