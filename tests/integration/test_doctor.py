@@ -212,6 +212,20 @@ def test_without_a_project_the_recipes_part_is_left_out(planted: Planted) -> Non
     assert make_recipe().name not in str(observations)
 
 
+def test_a_project_without_the_default_recipe_is_none(planted: Planted, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("recipes", "patches", "verify"):
+        (planted.root / "project" / name).mkdir(parents=True)
+    (planted.root / "project" / "verify" / "checks.json").write_text("{}", "utf-8")
+    project = ("--project", str(planted.root / "project"))
+
+    code, document = doctor(planted, capsys, *project)
+    named_code, named_document = doctor(planted, capsys, *project, "--recipe", "dsv4-dvm-release")
+
+    assert (code in (0, 23), doubts(document)) == (True, {})
+    assert "interpreter.tag" not in {one["name"] for one in document["observations"]}
+    assert (named_code, named_document["error"]["kind"]) == (2, "UsageError")
+
+
 def test_torch_is_imported_nowhere(planted: Planted) -> None:
     """Each planted package ends the process that imports it, the one that runs the command included."""
     tell = "import sys, toolkit.cli\ntry: toolkit.cli.main(['doctor', '--json'])\nfinally: print(sorted({"

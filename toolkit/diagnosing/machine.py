@@ -44,21 +44,25 @@ def doctor(recipe: str, **options: Any) -> None:
     console = make_console(options)
     here = _here()
     observations = examine(
-        python=interpreter_of(options), environ=os.environ, cwd=here, project=_project(options), recipe=recipe
+        python=interpreter_of(options), environ=os.environ, cwd=here, project=_project(recipe, options), recipe=recipe
     )
     give(console, answers.describe_observations(observations))
     if worst_grade(observations) == "fail":
         raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.
 
 
-def _project(options: dict[str, Any]) -> Project | None:
-    """Return the project; None outside of any, unless one is named."""
+def _project(recipe: str, options: dict[str, Any]) -> Project | None:
+    """Return the project; None outside of any, unless one is named, and for one that lacks a recipe nobody named."""
+    from toolkit.recipe import recipe_names
+
     try:
-        return project_of(options)
+        project = project_of(options)
     except UsageError:
         if options["project"] is not None:
             raise
         return None
+    is_named = click.get_current_context().get_parameter_source("recipe") is not click.core.ParameterSource.DEFAULT
+    return project if is_named or recipe in recipe_names(project.recipes) else None
 
 
 def _here() -> Path:
