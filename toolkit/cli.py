@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit import __version__, evidencing, groups, patching, reporting
+from toolkit import __version__
 from toolkit.ending import (
     Commands,
     ending_by_signal,
@@ -48,13 +48,20 @@ SHELLS = ("sh", "fish", "json", "dotenv", "github")
 
 LATE: Mapping[str, str] = MappingProxyType(
     {
-        "diagnose": "toolkit.diagnosing.logs",
-        "doctor": "toolkit.diagnosing.machine",
-        "lint": "toolkit.diagnosing.code",
-        "preflight": "toolkit.diagnosing.launches",
+        "cache": "toolkit.groups:cache",
+        "debug": "toolkit.groups:debug",
+        "diagnose": "toolkit.diagnosing.logs:diagnose",
+        "doctor": "toolkit.diagnosing.machine:doctor",
+        "evidence": "toolkit.evidencing:evidence",
+        "key": "toolkit.groups:key",
+        "lint": "toolkit.diagnosing.code:lint",
+        "patch": "toolkit.patching:patch",
+        "preflight": "toolkit.diagnosing.launches:preflight",
+        "recipe": "toolkit.groups:recipe_group",
+        "report": "toolkit.reporting:report",
     }
 )
-"""Commands that are imported when they are asked for: the function of that name in the module."""
+"""Where commands are that are imported only when they are asked for."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -77,7 +84,8 @@ class _AllCommands(Commands):
         """Import the module that has a command."""
         if cmd_name not in LATE:
             return super().get_command(ctx, cmd_name)
-        found: click.Command = getattr(importlib.import_module(LATE[cmd_name]), cmd_name)
+        module, _, name = LATE[cmd_name].partition(":")
+        found: click.Command = getattr(importlib.import_module(module), name)
         return found
 
 
@@ -296,11 +304,6 @@ def _build_until(
     else:
         results = pipeline.build_parts(plan, means, console, until, names)
         give(console, answers.describe_parts(plan.recipe.name, until, results))
-
-
-for group in (groups.key, groups.cache, groups.recipe_group, groups.debug, patching.patch, evidencing.evidence):
-    cli.add_command(group)
-cli.add_command(reporting.report)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toolkit import current
 from toolkit.errors import INTERRUPTED
 from toolkit.project import DEFAULT_RECIPE, find_project
 
-ANSWERS = {"build": current.BUILD_ANSWER, "env": current.ENV_ANSWER}
+COMMANDS = ("build", "env")
 
 OTHERS_SAY = ("TOOLKIT_PYTHON",)
 """Variables that stand for options which are not looked at here."""
@@ -40,6 +39,9 @@ def quick_answer(words: Sequence[str], environ: Mapping[str, str]) -> str | None
     recipe = _asked_recipe(words, environ)
     if recipe is None:
         return None
+    from toolkit import current  # All other commands start sooner without it.
+
+    answers = {"build": current.BUILD_ANSWER, "env": current.ENV_ANSWER}
     try:
         root = environ.get("TOOLKIT_PROJECT")
         project = find_project(start=Path.cwd(), environ=environ, root=Path(root) if root else None)
@@ -48,14 +50,14 @@ def quick_answer(words: Sequence[str], environ: Mapping[str, str]) -> str | None
         trace = current.up_to_date(folder, facts, environ)
     except Exception:  # the command line comes upon the same, and can report it
         return None
-    answer = trace.result.get(ANSWERS[words[0]]) if trace else None
+    answer = trace.result.get(answers[words[0]]) if trace else None
     if answer and words[0] == "build" and (report := folder.report):
         return f"{answer}\nreport: {report}"
     return answer
 
 
 def _asked_recipe(words: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    if not words or words[0] not in ANSWERS or any(environ.get(name) for name in OTHERS_SAY):
+    if not words or words[0] not in COMMANDS or any(environ.get(name) for name in OTHERS_SAY):
         return None
     if len(words) == 1:
         return environ.get("TOOLKIT_RECIPE") or DEFAULT_RECIPE
