@@ -9,9 +9,10 @@ from toolkit.launch.command import read_command, read_command_text
 from toolkit.launch.environment import read_environment_text
 from toolkit.launch.facts import launch_facts, process_count
 from toolkit.launch.options import is_switch
-from toolkit.launch.values import Launch, Option
+from toolkit.launch.values import CONFIG_FILE, Launch, Option
 
 __all__ = [
+    "CONFIG_FILE",
     "Launch",
     "Option",
     "is_switch",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolkit.errors import UsageError
+from toolkit.launch.config import with_config
 from toolkit.launch.options import OPTION, read_option, read_options
 from toolkit.launch.shell import Step, follow_text
 from toolkit.launch.values import Launch, Option, is_known, shown
@@ -60,7 +61,7 @@ def read_command(
     is found from there is read: what it sets, and what it passes on. Nothing is started.
     """
     start = _Start(environ=environ or {}, is_environ_whole=environ is not None, folder=folder)
-    return _read(tuple(words), start)
+    return with_config(_read(tuple(words), start), folder)
 
 
 def read_command_text(
@@ -69,6 +70,7 @@ def read_command_text(
 ) -> Launch:  # fmt: skip
     """Read a command as it is typed into a shell, or a run script: its exports, assignments and continuations.
 
+    Words with NUL between them, as /proc has them, are taken as they are.
     Of several commands the last is taken that starts a training: torchrun, python, a run script. `arguments` are those
     that the text itself is given (`"$@"`), None where nobody knows them. Raises UsageError for text with a quote that
     is not closed, and for more of it than a run script has.
@@ -78,7 +80,9 @@ def read_command_text(
             f"the command's text has {len(text)} characters, more than {LARGEST}", hint="give the command or run script"
         )
     start = _Start(environ=environ or {}, is_environ_whole=environ is not None, folder=folder)
-    return _read_text(text, start, arguments=arguments, name="bash")[0]
+    if "\0" in text:
+        return with_config(_read(tuple(text.rstrip("\0").split("\0")), start), folder)
+    return with_config(_read_text(text, start, arguments=arguments, name="bash")[0], folder)
 
 
 def _read_text(text: str, start: _Start, *, arguments: Sequence[str] | None, name: str) -> tuple[Launch, Step]:
@@ -183,6 +187,8 @@ def _peel_prefix(words: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 def _read_program(words: tuple[str, ...], bare: Launch, start: _Start) -> Launch:
     name = Path(words[0]).name if words else ""
+    if words and words[0].startswith("--"):
+        return _targeted(replace(bare, program="", starter=""), "", words)
     rest = words[1:]
     if name in SHELLS:
         return _read_shell(rest, bare, start)

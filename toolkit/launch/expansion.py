@@ -11,8 +11,9 @@ from toolkit.launch.words import Expansion, Part, Text, Token
 
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 SET_BY_SHELL = {
-    "PWD", "OLDPWD", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "HOSTNAME", "HOSTTYPE", "UID", "EUID",
-    "PPID", "BASHPID", "BASH_SOURCE", "BASH", "BASH_VERSION", "LINENO", "MACHTYPE", "OSTYPE", "SHLVL", "IFS", "FUNCNAME",
+    "PWD", "OLDPWD", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "HOSTNAME", "HOSTTYPE", "UID",
+    "EUID", "PPID", "BASHPID", "BASH_SOURCE", "BASH", "BASH_VERSION", "LINENO", "MACHTYPE", "OSTYPE", "SHLVL", "IFS",
+    "FUNCNAME",
 }  # fmt: skip
 """Variables that are set, and to what, only the shell that runs the text knows."""
 

@@ -48,7 +48,7 @@ def launch_facts(launch: Launch) -> Mapping[str, str]:
     `global_batch_size`, `local_batch_size`, `seq_len`, `compile_backend`, `load_path`, `dataset_path`, `shard_degree`,
     `expert_degree` are the options' values, "" where they are not given and the configuration decides; `program`,
     `target`, `module`, `config` are what is started; `ngpu` is the number of processes.
-    With a configuration file (`--job.config_file`), which can say them too, options that are not given are absent.
+    A configuration file (`--job.config_file`) says what the command does not; where it was not read, that is absent.
     Of the environment: `backend` (TORCHINDUCTOR_NPU_BACKEND), `extensions_dir` (TORCH_EXTENSIONS_DIR), `cache_dir`
     (TORCHINDUCTOR_CACHE_DIR), `pythonpath`, `autoload` (TORCH_DEVICE_BACKEND_AUTOLOAD), `visible_devices`
     (ASCEND_RT_VISIBLE_DEVICES), `alloc_conf` (PYTORCH_NPU_ALLOC_CONF, else PYTORCH_ALLOC_CONF), `overlay`

@@ -21,6 +21,19 @@ SWITCHES = re.compile(
 a value only where it says so (true, false, 0, 1)."""
 
 
+MOVED = {
+    "job.dump_folder": "dump_folder",
+    "training.dataset": "dataloader.dataset",
+    "training.dataset_path": "dataloader.dataset_path",
+    "training.seed": "debug.seed",
+    "training.deterministic": "debug.deterministic",
+    "model.hf_assets_path": "hf_assets_path",
+    "model.tokenizer_path": "hf_assets_path",
+    "training.compile": "compile.enable",
+}
+"""Options of torchtitan's releases up to 0.2 by the names that they have now."""
+
+
 def read_options(words: Sequence[str]) -> tuple[dict[str, Option], tuple[str, ...]]:
     """Return the options by their normal names, the last one of each winning, and the positional words."""
     found: dict[str, Option] = {}
@@ -60,8 +73,12 @@ def read_option(word: str, following: str | None) -> tuple[Option, int]:
 
 
 def normal_name(written: str) -> str:
-    """Return an option's normal name: `--training.global-batch-size` is `training.global_batch_size`."""
-    return written.lstrip("-").replace("-", "_")
+    """Return an option's normal name: `--training.global-batch-size` is `training.global_batch_size`.
+
+    One that has moved since has its present name.
+    """
+    name = written.lstrip("-").replace("-", "_")
+    return MOVED.get(name, name)
 
 
 def is_switch(name: str) -> bool:
@@ -73,8 +90,9 @@ def _without_no(name: str) -> tuple[str, bool]:
     """Take the `no_` off, wherever tyro and argparse put it: in front of it all, or of the last part."""
     head, dot, last = name.rpartition(".")
     if NEGATED.match(name):
-        return name[3:], True
-    return (f"{head}{dot}{last[3:]}", True) if last.startswith("no_") and last != "no_" else (name, False)
+        return normal_name(name[3:]), True
+    is_negated = last.startswith("no_") and last != "no_"
+    return (normal_name(f"{head}{dot}{last[3:]}"), True) if is_negated else (name, False)
 
 
 def _takes(name: str, following: str) -> bool:

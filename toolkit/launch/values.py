@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+CONFIG_FILE = "job.config_file"
+"""The option that names a configuration file."""
+
 MARK = "\0"
 """Stands on both sides of what a shell would have put in place of a word's part, and nobody can know from the text."""
 
@@ -40,6 +43,7 @@ class Launch:
     options that cannot be seen (`"$@"` of a script alone, a list that a condition adds to).
     `script_path` is the run script that was read, `script` its variables as they stand when it starts the training,
     `passes_on` whether it hands its arguments to it; None where there is no script, or it starts nothing known.
+    `config` is what the configuration file at `config_path` says, by the options' names; None where none was read.
     `sourced` are the files that shell text takes in before, which may set anything. `folder` is where it starts.
     """
 
@@ -60,6 +64,8 @@ class Launch:
     script: Mapping[str, str] = field(default_factory=dict)
     passes_on: bool | None = None
     sourced: tuple[str, ...] = ()
+    config: Mapping[str, str] | None = None
+    config_path: str = ""
     folder: Path | None = None
 
     def variable(self, name: str) -> str | None:
@@ -72,11 +78,15 @@ class Launch:
         """Return an option's value: "" where it is not given, None where nobody can know it.
 
         That is so for what only a shell could tell, and for what is not seen where there may be more than is seen:
-        options that are not in the text, or a configuration file.
+        options that are not in the text, or a configuration file that was not read. Where it was, it says the rest.
         """
         if name in self.options:
             return self.options[name].value
-        return None if self.is_open or "job.config_file" in self.options else ""
+        if self.is_open:
+            return None
+        if self.config is None:
+            return None if CONFIG_FILE in self.options else ""
+        return self.config.get(name, "")
 
 
 def is_known(word: str) -> bool:

@@ -13,6 +13,9 @@ OPERATORS = ("&&", "||", ";;", ";&", "&>>", "&>", ";", "|&", "|", "&", "(", ")",
 REDIRECTION = re.compile(r"\d*(<<<|<<-?|<>|<&|<|>>|>&|>\||>)")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 ARRAY = re.compile(r"[A-Za-z_]\w*\+?=")
+BLANKS = re.compile(r"[ \t]+|\\\n|#[^\n]*|\n(?=\s*--[A-Za-z])")
+"""No command begins with `--`: a line that does goes on with the one before, whose backslash was lost in copying."""
+
 PLAIN = re.compile(r"[^\s'\"\\$`;&|()<>]+")
 
 
@@ -107,7 +110,7 @@ class _Reader:
         raise self._unclosed("(", start)
 
     def _skip_blanks(self) -> None:
-        while found := re.compile(r"[ \t]+|\\\n|#[^\n]*").match(self._text, self._at):
+        while found := BLANKS.match(self._text, self._at):
             self._at = found.end()
 
     def _redirected(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.doctor.observed import bad, doubtful, good
-from toolkit.launch import Launch, is_switch
+from toolkit.launch import CONFIG_FILE, Launch, is_switch
 from toolkit.model import Observation
 
 if TYPE_CHECKING:
@@ -31,21 +31,20 @@ def examine_options(subject: Subject) -> list[Observation]:
 
 def said(launch: Launch, name: str) -> str:
     """Write an option as it was given, and what it was given as before, if it was."""
+    if name not in launch.options:
+        return f"{name} = {launch.option(name)} in {launch.config_path}"
     option = launch.options[name]
     earlier = [value if value is not None else "unknown" for value in option.earlier]
-    return (
-        f"{option.written} (the last of {len(earlier) + 1}: before it {', '.join(earlier)})"
-        if earlier
-        else (option.written)
-    )
+    replaced = f" (the last of {len(earlier) + 1}: before it {', '.join(earlier)})" if earlier else ""
+    return f"{option.written}{replaced}"
 
 
 def unseen(launch: Launch, name: str) -> str:
     """Say why nobody can know an option's value."""
     if name in launch.options:
         return f"{launch.options[name].written}: what that is, only the shell will know"
-    if "job.config_file" in launch.options:
-        return f"--{name} is not given, and {launch.options['job.config_file'].written} may say it"
+    if CONFIG_FILE in launch.options:
+        return f"--{name} is not given, and {launch.options[CONFIG_FILE].written}, which cannot be read, may say it"
     return f"--{name} is not seen, and there are arguments that cannot be seen"
 
 
@@ -54,7 +53,7 @@ def _examine_option(launch: Launch, wanted: OptionTable) -> Observation:
     proposal = _proposed(wanted)
     if value is None:
         return doubtful(name, unseen(launch, wanted.name), UNSEEN)
-    if value == "" and wanted.name not in launch.options:
+    if value == "" and wanted.name not in {**launch.options, **(launch.config or {})}:
         return _graded(name, wanted.absent, f"--{wanted.name} is not given: {wanted.why}", f"add {proposal}")
     if _fits(value, wanted):
         return good(name, said(launch, wanted.name))

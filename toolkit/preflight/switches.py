@@ -34,7 +34,7 @@ def _examine_compile(subject: Subject) -> Observation:
         return doubtful(name, unseen(launch, COMPILE), UNSEEN)
     if enabled == "true":
         return good(name, said(launch, COMPILE))
-    off = said(launch, COMPILE) if COMPILE in launch.options else f"--{COMPILE} is not given"
+    off = said(launch, COMPILE) if enabled else f"--{COMPILE} is not given"
     sets = f"{BACKEND}={backend} alone compiles nothing" if backend else "the model is not compiled"
     return bad(name, f"{off}: {sets}, and every step runs in eager", f"add --{COMPILE}")
 
@@ -86,7 +86,7 @@ def _examine_determinism(subject: Subject) -> Observation:
     if warns is None or strict is None:
         return doubtful(name, unseen(launch, WARNS if warns is None else STRICT), UNSEEN)
     if strict != "true":
-        return good(name, said(launch, STRICT) if STRICT in launch.options else f"--{STRICT} is not given")
+        return good(name, said(launch, STRICT) if strict else f"--{STRICT} is not given")
     if attention in refusing:
         return bad(
             name,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from toolkit.launch import launch_facts, read_command
@@ -57,5 +61,35 @@ def test_a_configuration_file_may_say_what_the_command_does_not() -> None:
     assert found == {"steps": "10", "program": "./run.sh", "target": ""}
 
 
+def test_a_configuration_file_that_is_there_is_read_and_the_command_wins(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(
+        '[job]\ndump_folder = "out"\n[training]\ndtype = "float32"\nsteps = 20\n[compile]\nenable = true\n'
+    )
+    words = ["./run.sh", "--job.config_file", "a.toml", "--training.steps=10"]
+    found = launch_facts(read_command(words, folder=tmp_path))
+
+    assert {name: found[name] for name in ("dtype", "steps", "compile", "seed", "dump_folder")} == {
+        "dtype": "float32", "steps": "10", "compile": "true", "seed": "", "dump_folder": "out",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ["[training", "\xff", "a = 1\n" * 300_000])
+def test_a_configuration_file_that_cannot_be_read_says_nothing(content: str, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(content, encoding="latin-1")
+
+    assert "dtype" not in launch_facts(read_command(["./run.sh", "--job.config-file=a.toml"], folder=tmp_path))
+
+
 def test_without_a_command_and_an_environment_nothing_is_known() -> None:
     assert launch_facts(read_command([])) == {}
+
+
+def test_reading_a_launch_needs_the_standard_library_alone() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import toolkit.launch as room; "
+        "room.launch_facts(room.read_command_text('A=1 ./run.sh --a.b')); "
+        "print({n.partition('.')[0] for n in set(sys.modules) - before} - set(sys.stdlib_module_names))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "{'toolkit'}\n"

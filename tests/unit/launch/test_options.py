@@ -35,6 +35,8 @@ def values(*words: str) -> dict[str, str | None]:
         (["--dump_folder=/a=b"], {"dump_folder": "/a=b"}),
         (["--dump_folder=\0OUT\0/dvm"], {"dump_folder": None}),
         (["--compile.no-enable=\0X\0"], {"compile.enable": None}),
+        (["--job.dump_folder=/o"], {"dump_folder": "/o"}),
+        (["--training.no-deterministic"], {"debug.deterministic": "false"}),
         (["--", "--training.steps=10"], {}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

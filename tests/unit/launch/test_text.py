@@ -110,6 +110,18 @@ def test_a_text_of_exports_alone_has_an_environment_and_no_command() -> None:
     assert launch_facts(launch) == {"backend": "dvm"}
 
 
+def test_lines_of_options_go_on_with_the_command_even_without_a_backslash() -> None:
+    assert words("./run.sh --a.b\n  --c.d 1\n\n--e.f\n") == ("./run.sh", "--a.b", "--c.d", "1", "--e.f")
+
+
+def test_options_alone_are_options() -> None:
+    assert facts("--training.dtype=bfloat16 --compile.enable")["dtype"] == "bfloat16"
+
+
+def test_words_as_the_process_table_has_them_are_taken_as_they_are() -> None:
+    assert words("python\0a.py\0--name\0two words\0$A\0") == ("python", "a.py", "--name", "two words", "$A")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -103,8 +103,15 @@ def test_a_configuration_file_may_say_the_rest(room: Room) -> None:
     found = examine_options(room.subject("a.sh --job.config_file=a.toml"))
 
     assert lines(found, "dtype") == [
-        ("warn", "--training.dtype is not given, and --job.config_file=a.toml may say it"),
+        ("warn", "--training.dtype is not given, and --job.config_file=a.toml, which cannot be read, may say it"),
     ]  # fmt: skip
+    (room.folder / "a.toml").write_text('[training]\ndtype = "float32"\nsteps = 20\n[compile]\nenable = true\n')
+    subject = room.subject("a.sh --job.config_file=a.toml")
+    assert lines(examine_options(subject), "dtype")[0][1].startswith(
+        "training.dtype = float32 in a.toml, expected bfloat16"
+    )
+    assert lines(examine_options(subject), "steps") == [("ok", "training.steps = 20 in a.toml")]
+    assert lines(examine_switches(subject), "compile") == [("ok", "compile.enable = true in a.toml")]
 
 
 def test_a_switch_with_a_value_is_told_how_to_be_written(room: Room) -> None:
