@@ -203,14 +203,17 @@ def test_a_command_line_that_is_wrong_is_2_with_the_help_to_read(
 def commands(
     group: click.Group = cli.cli, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         yield (*path, name), command
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
 
 
 COMMANDS = dict(commands())
-NOT_ANSWERING = {("cache",), ("recipe",), ("debug",), ("patch",), ("evidence",), ("completion",)}
+NOT_ANSWERING = {(name,) for name in ("cache", "recipe", "debug", "patch", "evidence", "lint", "completion")}
 ANSWERING = {path: one for path, one in COMMANDS.items() if path not in NOT_ANSWERING}
 
 

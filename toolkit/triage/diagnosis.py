@@ -10,7 +10,7 @@ from toolkit.triage.judging import all_facts, judge
 from toolkit.triage.reading import Source, find_sources, read_chunks
 from toolkit.triage.rules import RuleBook, shipped_rules
 from toolkit.triage.values import NOTHING, Diagnosis
-from toolkit.triage.walking import Finder, LogRead, make_finder, read_log
+from toolkit.triage.walking import LogRead, read_log
 
 
 def diagnose(
@@ -28,8 +28,7 @@ def diagnose(
     rules = book or shipped_rules()
     sources, remarks = find_sources(places)
     told = [(one.source, one.text) for one in remarks]
-    finder = make_finder(rules)
-    logs = [_read(source, finder, told, stdin) for source in sources]
+    logs = [_read(source, rules, told, stdin) for source in sources]
     if not any(log.bytes for log in logs):
         raise LogError(
             f"no line can be read of {_named(places)}",
@@ -52,6 +51,6 @@ def _named(places: Sequence[str]) -> str:
     return repr(places[0]) if len(places) == 1 else f"{len(places)} places"
 
 
-def _read(source: Source, finder: Finder, told: list[tuple[str, str]], stdin: BinaryIO | None) -> LogRead:
+def _read(source: Source, book: RuleBook, told: list[tuple[str, str]], stdin: BinaryIO | None) -> LogRead:
     chunks = read_chunks(source, lambda text: told.append((source.name, text)), stdin)
-    return read_log(source.name, source.rank, chunks, finder)
+    return read_log(source.name, source.rank, chunks, book)

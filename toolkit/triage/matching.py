@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
-
-import re2
 
 from toolkit.triage.expressions import evaluate, number_of
 from toolkit.triage.incidents import Incident, Item
 from toolkit.triage.lines import Line
+from toolkit.triage.patterns import compiled, line_patterns, line_set
 from toolkit.triage.rules import Rule, RuleBook, When
 
 
@@ -28,7 +26,9 @@ class Match:
 def match_incident(incident: Incident, book: RuleBook, facts: Mapping[str, str]) -> list[Match]:
     """Return every rule that holds for an incident, once, for the first item that it holds for."""
     texts = incident.texts
-    found = (_first(rule, incident, texts, facts) for rule in book.rules)
+    known = line_patterns(book)
+    lines = [{known[at] for at in line_set(book).Match(item.text) or ()} for item in incident.items]
+    found = (_first(rule, incident, texts, facts, lines) for rule in book.rules)
     return [match for match in found if match is not None]
 
 
@@ -50,17 +50,22 @@ def numbers_of(rule: Rule, groups: Mapping[str, str]) -> dict[str, float]:
     return known
 
 
-def _first(rule: Rule, incident: Incident, texts: Sequence[str], facts: Mapping[str, str]) -> Match | None:
-    found = (match for when in rule.when if when.is_of_item for match in _matches(rule, when, incident, texts, facts))
+def _first(
+    rule: Rule, incident: Incident, texts: Sequence[str], facts: Mapping[str, str], lines: Sequence[Set[str]]
+) -> Match | None:  # fmt: skip
+    """Return where a rule holds first; `lines` are, item by item, the patterns that may be in it."""
+    tried = (when for when in rule.when if when.is_of_item)
+    tried = (when for when in tried if not when.line or any(when.line in one for one in lines))
+    found = (match for when in tried for match in _matches(rule, when, incident, texts, facts))
     return min(found, key=lambda match: match.at, default=None)
 
 
 def _matches(
     rule: Rule, when: When, incident: Incident, texts: Sequence[str], facts: Mapping[str, str]
 ) -> Iterator[Match]:  # fmt: skip
-    around = _around(when, texts)
     said = _facts_hold(when, facts)
-    if around is None or said is None:
+    around = None if said is None else _around(when, texts)
+    if said is None or around is None:
         return
     step = {} if incident.last_step is None else {"last_step": str(incident.last_step)}
     for at, item in enumerate(incident.items):
@@ -153,9 +158,3 @@ def _line_at(item: Item, place: int) -> Line:
         if place < passed:
             return line
     return item.lines[-1]
-
-
-@lru_cache(maxsize=2048)
-def compiled(pattern: str) -> Any:
-    """Compile a rule's pattern, once."""
-    return re2.compile(pattern)

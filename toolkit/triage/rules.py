@@ -100,11 +100,12 @@ class _RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     marks: list[str] = []
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RuleBook:
     """All rules, in the order of their files, and what makes a line worth looking at.
 
-    `anchors` are words, `marks` patterns of lines that tell of a failure whatever it is of.
+    `anchors` are words, `marks` patterns of lines that tell of a failure whatever it is of. A book is equal to itself
+    only: what is compiled of it is kept by that.
     """
 
     rules: tuple[Rule, ...]

@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
-
-import re2
 
 from toolkit.triage.incidents import PATIENCE, Incident, Stream, finish, is_progress, step_of
 from toolkit.triage.lines import Line, peel
+from toolkit.triage.patterns import compiled, fact_set, line_set, mark_set, rough_set, words_of
 from toolkit.triage.records import inner_lines
-from toolkit.triage.rules import Fact, RuleBook
+from toolkit.triage.rules import RuleBook
 from toolkit.triage.values import Evidence
 
 LONGEST = 8_192
@@ -63,47 +61,9 @@ class LogRead:
     bytes: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finder:
-    """Compiled rules: the words that stop the walk, and what decides whether a line is worth keeping.
-
-    `rough` are the patterns of `lines` and `marks` for lines whose prefixes are still on.
-    """
-
-    words: Any
-    lines: Any
-    marks: Any
-    rough: Any
-    facts: Any
-    said: tuple[tuple[Fact, Any], ...]
-
-
-def make_finder(book: RuleBook) -> Finder:
-    """Compile the words of all rules, and the patterns of their lines."""
-    words = re2.compile(b"(?i)" + b"|".join(re2.escape(word.encode()) for word in book.anchors))
-    lines = [when.line for rule in book.rules for when in rule.when if when.line]
-    return Finder(
-        words=words,
-        lines=_pattern_set(lines),
-        marks=_pattern_set(book.marks),
-        rough=_pattern_set(re.sub(r"(?<![\[\\])\^", "", pattern) for pattern in (*lines, *book.marks)),
-        facts=_pattern_set(fact.line for fact in book.facts),
-        said=tuple((fact, re2.compile(fact.line)) for fact in book.facts),
-    )
-
-
-def _pattern_set(patterns: Iterable[str]) -> Any:
-    """Compile patterns that are searched at once."""
-    found = re2.Set.SearchSet()
-    for pattern in patterns:
-        found.Add(pattern)
-    found.Compile()
-    return found
-
-
-def read_log(name: str, rank: int | None, chunks: Iterable[bytes], finder: Finder) -> LogRead:
+def read_log(name: str, rank: int | None, chunks: Iterable[bytes], book: RuleBook) -> LogRead:
     """Return what a log holds; `rank` is its file's, for lines that name none."""
-    walker = _Walker(name, rank, finder)
+    walker = _Walker(name, rank, book)
     for chunk in chunks:
         walker.take(chunk)
     return walker.end()
@@ -112,8 +72,9 @@ def read_log(name: str, rank: int | None, chunks: Iterable[bytes], finder: Finde
 class _Walker:
     """Holds the place in one log, and its streams."""
 
-    def __init__(self, name: str, rank: int | None, finder: Finder) -> None:
-        self._finder = finder
+    def __init__(self, name: str, rank: int | None, book: RuleBook) -> None:
+        self._book = book
+        self._words = words_of(book)
         self._rank = rank
         self._log = LogRead(name=name)
         self._streams: dict[int | None, Stream] = {}
@@ -158,7 +119,7 @@ class _Walker:
         while cursor < size:
             at, start = -1, cursor
             if self._attention <= 0:
-                found = self._finder.words.search(chunk, cursor)
+                found = self._words.search(chunk, cursor)
                 if found is None:
                     return
                 at = found.start()
@@ -166,7 +127,7 @@ class _Walker:
             end = chunk.find(b"\n", start)
             end = size if end < 0 else end
             if at < 0:
-                found = self._finder.words.search(chunk, start, end)
+                found = self._words.search(chunk, start, end)
                 at = found.start() if found else -1
             yield start, end, at
             cursor = end + 1
@@ -210,18 +171,18 @@ class _Walker:
 
     def _is_dull(self, raw: bytes) -> bool:
         """Whether a line, which is one that was seen to mean nothing but for its digits, means nothing with these."""
-        return not self._finder.rough.Match(raw.decode("utf-8", "replace"))
+        return not rough_set(self._book).Match(raw.decode("utf-8", "replace"))
 
     def _is_kept(self, line: Line) -> bool:
         """Note what a line says of the launch, and tell whether a rule may be about it."""
-        for at in self._finder.facts.Match(line.text) or ():
-            fact, pattern = self._finder.said[at]
-            found = pattern.search(line.text)
+        book = self._book
+        for at in fact_set(book).Match(line.text) or ():
+            fact = book.facts[at]
+            found = compiled(fact.line).search(line.text)
             value = fact.value or (found.groupdict().get("value") or "" if found else "")
             self._log.facts[fact.name] = Said(value=value, evidence=self._evidence(line))
-        finder = self._finder
         is_loud = line.level in ("error", "fatal")
-        return is_loud or bool(finder.lines.Match(line.text)) or bool(finder.marks.Match(line.text))
+        return is_loud or any(patterns.Match(line.text) for patterns in (line_set(book), mark_set(book)))
 
     def _repeat(self, key: bytes, offset: int) -> None:
         """Count a line that was looked at often enough, and remember where it stood last."""

@@ -10,7 +10,7 @@ import pytest
 from toolkit.triage import shipped_rules
 from toolkit.triage.exceptions import read_frame, read_raised, unwrap
 from toolkit.triage.incidents import Incident, step_of
-from toolkit.triage.walking import Finder, LogRead, make_finder, read_log
+from toolkit.triage.walking import LogRead, read_log
 
 CHAIN = """
 [rank2]: Traceback (most recent call last):
@@ -31,14 +31,9 @@ CHAIN = """
 """
 
 
-@pytest.fixture(scope="module")
-def finder() -> Finder:
-    return make_finder(shipped_rules())
-
-
-def read(text: str, finder: Finder, *, size: int = 1 << 20, rank: int | None = None) -> LogRead:
+def read(text: str, *, size: int = 1 << 20, rank: int | None = None) -> LogRead:
     data = textwrap.dedent(text).lstrip("\n").encode()
-    return read_log("a.log", rank, [data[at : at + size] for at in range(0, len(data), size)], finder)
+    return read_log("a.log", rank, [data[at : at + size] for at in range(0, len(data), size)], shipped_rules())
 
 
 def summary(incident: Incident) -> list[tuple[str, list[str], str]]:
@@ -52,8 +47,8 @@ def summary(incident: Incident) -> list[tuple[str, list[str], str]]:
     ]
 
 
-def test_a_chain_is_one_incident_innermost_first(finder: Finder) -> None:
-    log = read(CHAIN, finder)
+def test_a_chain_is_one_incident_innermost_first() -> None:
+    log = read(CHAIN)
 
     assert [one.rank for one in log.incidents] == [2]
     inner, outer, *more = summary(log.incidents[0])
@@ -63,12 +58,12 @@ def test_a_chain_is_one_incident_innermost_first(finder: Finder) -> None:
     assert more[0] == ("ValueError", [], "seven\n\nSet TORCHDYNAMO_VERBOSE=1 for the internal stack trace")
 
 
-def test_interleaved_ranks_are_taken_apart(finder: Finder) -> None:
+def test_interleaved_ranks_are_taken_apart() -> None:
     lines = []
     for line in CHAIN.strip().splitlines():
         lines += [line, line.replace("rank2", "rank5").replace("seven", "eight"), "[rank0]: INFO step: 3  loss: 2.0"]
 
-    log = read("\n".join(lines), finder)
+    log = read("\n".join(lines))
 
     assert {one.rank: summary(one)[0] for one in log.incidents} == {
         2: ("ValueError", ["inner"], "seven"),
@@ -76,7 +71,7 @@ def test_interleaved_ranks_are_taken_apart(finder: Finder) -> None:
     }
 
 
-def test_lines_without_prefix_go_on_with_what_was_said_before(finder: Finder) -> None:
+def test_lines_without_prefix_go_on_with_what_was_said_before() -> None:
     text = """
     2026-08-20 11:02:12,123 [rank1] ERROR Traceback (most recent call last):
       File "/opt/x.py", line 3, in main
@@ -85,51 +80,51 @@ def test_lines_without_prefix_go_on_with_what_was_said_before(finder: Finder) ->
     2026-08-20 11:02:13,000 [rank0] INFO all is well here, no error
     """
 
-    (incident,) = read(text, finder).incidents
+    (incident,) = read(text).incidents
 
     assert incident.rank == 1
     assert summary(incident) == [("KeyError", ["main"], "'tokens'")]
 
 
 @pytest.mark.parametrize("blank", ["step: 7  loss: 1.5", "{'loss': 2.1, 'grad_norm': 1.0, 'step': 7}"])
-def test_the_last_step_before_is_known_and_whether_training_went_on(blank: str, finder: Finder) -> None:
+def test_the_last_step_before_is_known_and_whether_training_went_on(blank: str) -> None:
     failure = 'Traceback (most recent call last):\n  File "/a.py", line 3, in f\nKeyError: 1\n'
 
-    ended = read(f"{blank}\n{failure}", finder).incidents[0]
-    survived = read(f"{blank}\n{failure}{blank}\n", finder).incidents[0]
+    ended = read(f"{blank}\n{failure}").incidents[0]
+    survived = read(f"{blank}\n{failure}{blank}\n").incidents[0]
 
     assert (ended.last_step, ended.goes_on) == (7, False)
     assert (survived.last_step, survived.goes_on) == (7, True)
 
 
-def test_what_repeats_is_kept_once_and_counted(finder: Finder) -> None:
+def test_what_repeats_is_kept_once_and_counted() -> None:
     failure = (
         'Traceback (most recent call last):\n  File "/a.py", line 3, in f\nKeyError: {at}\nINFO step: {at} loss: 1\n'
     )
 
-    log = read("".join(failure.format(at=at) for at in range(500)), finder)
+    log = read("".join(failure.format(at=at) for at in range(500)))
 
     assert [(one.count, one.goes_on) for one in log.incidents] == [(500, True)]
 
 
 @pytest.mark.parametrize("size", [64, 1000])
-def test_line_numbers_hold_across_chunks(size: int, finder: Finder) -> None:
+def test_line_numbers_hold_across_chunks(size: int) -> None:
     text = "fine\n" * 700 + "RuntimeError: lost\n" + "fine\n" * 300
     data = text.encode()
     ends = [at + 1 for at in range(len(data)) if data[at : at + 1] == b"\n"]
     cuts = [0, *ends[::size], len(data)]
     chunks = [data[start:end] for start, end in itertools.pairwise(cuts) if end > start]
 
-    log = read_log("a.log", None, chunks, finder)
+    log = read_log("a.log", None, chunks, shipped_rules())
 
     assert [one.items[0].at.number for one in log.incidents] == [701]
     assert (log.lines, log.bytes) == (1001, len(data))
 
 
-def test_a_long_line_is_read_around_its_word(finder: Finder) -> None:
+def test_a_long_line_is_read_around_its_word() -> None:
     line = "x " * 3_000_000 + "error: ub overflow, requires 4 bits while 2 bits available" + " y" * 3_000_000
 
-    (incident,) = read(line, finder).incidents
+    (incident,) = read(line).incidents
 
     assert "requires 4 bits while 2 bits" in incident.items[0].text
     assert len(incident.items[0].text) < 20_000

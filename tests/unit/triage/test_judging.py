@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.triage import Finding, RuleBook, add_rules, read_rules, rule_faults, shipped_rules
 from toolkit.triage.judging import judge
-from toolkit.triage.walking import make_finder, read_log
+from toolkit.triage.walking import read_log
 
 TIMED_OUT = "EI0006: {when} Getting socket times out. Reason: the peer sent nothing"
 OVERFLOW = "{when} error: ub overflow, requires 2097152 bits while 1572864 bits available!"
@@ -61,11 +61,10 @@ def findings(
     logs: Mapping[str, str], *, book: RuleBook | None = None, facts: Mapping[str, str] | None = None
 ) -> list[Finding]:  # fmt: skip
     rules = book or shipped_rules()
-    finder = make_finder(rules)
     read = []
     for name, text in logs.items():
         rank = int(name[4]) if name.startswith("rank") else None
-        read.append(read_log(name, rank, [textwrap.dedent(text).encode()], finder))
+        read.append(read_log(name, rank, [textwrap.dedent(text).encode()], rules))
     return judge(read, rules, facts or {})[0]
 
 

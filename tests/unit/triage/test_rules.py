@@ -13,7 +13,7 @@ import toolkit
 from toolkit.triage import Finding, rule_faults, shipped_rules
 from toolkit.triage.judging import judge
 from toolkit.triage.samples import Counter, Sample, shipped_samples
-from toolkit.triage.walking import Finder, make_finder, read_log
+from toolkit.triage.walking import read_log
 
 CHECKOUT = Path(toolkit.__file__).parents[1]
 BOOK = shipped_rules()
@@ -22,11 +22,6 @@ SAMPLES = [one for file in FILES.values() for one in file.sample]
 COUNTERS = [one for file in FILES.values() for one in file.counter]
 NOISE_LINES = 200_000
 WITHOUT_SAMPLES = ("wrapper",)
-
-
-@lru_cache(maxsize=1)
-def finder() -> Finder:
-    return make_finder(BOOK)
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +47,7 @@ def healthy_log() -> bytes:
 
 
 def first_finding(*pieces: bytes) -> Finding:
-    log = read_log("train.log", None, pieces, finder())
+    log = read_log("train.log", None, pieces, BOOK)
     return judge([log], BOOK, {})[0][0]
 
 
