@@ -48,7 +48,7 @@ class Line:
     the one closest to the text. `when` is in seconds since 1970, UTC where no zone is written; where the year is
     missing (`has_year` is false) 1970 is put, which can only be compared with its like. `origin` is the line of code
     that wrote it (`torch/_dynamo/guards.py:12`), `frame` Dynamo's compile id (`[17/8]`); each is empty where no
-    prefix says it. `raw` is the line as it stood.
+    prefix says it. `raw` is the line as it stood, `process` the id that a launcher puts before what its worker says.
     """
 
     number: int
@@ -60,6 +60,7 @@ class Line:
     origin: str
     frame: str
     raw: str
+    process: str = ""
 
 
 def peel(raw: str, number: int) -> Line:
@@ -86,13 +87,14 @@ def peel(raw: str, number: int) -> Line:
         origin=said.origin,
         frame=said.frame,
         raw=shown,
+        process=said.process,
     )
 
 
 class _Said:
     """What the prefixes read so far have said."""
 
-    __slots__ = ("frame", "has_year", "level", "local", "origin", "rank", "when")
+    __slots__ = ("frame", "has_year", "level", "local", "origin", "process", "rank", "when")
 
     def __init__(self) -> None:
         self.rank: int | None = None
@@ -102,6 +104,7 @@ class _Said:
         self.level: Level = ""
         self.origin = ""
         self.frame = ""
+        self.process = ""
 
     def meets(self, need: Need) -> bool:
         """Whether enough was said for a prefix that cannot be told from content otherwise."""
@@ -127,6 +130,8 @@ class _Said:
                 self.origin = value
             elif name == "frame":
                 self.frame = value
+            elif name == "process":
+                self.process = value
             else:
                 self.local = int(value)
 

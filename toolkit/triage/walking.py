@@ -77,7 +77,7 @@ class _Walker:
         self._words = words_of(book)
         self._rank = rank
         self._log = LogRead(name=name)
-        self._streams: dict[int | None, Stream] = {}
+        self._streams: dict[tuple[int | None, str], Stream] = {}
         self._last_stream: Stream | None = None
         self._known: dict[bytes, int] = {}
         self._repeated: dict[bytes, Incident] = {}
@@ -192,14 +192,15 @@ class _Walker:
 
     def _stream_of(self, line: Line) -> Stream:
         """Return the stream of a line; one without any prefix goes on with what was said just before it."""
-        has_prefix = line.rank is not None or line.level or line.when is not None
+        has_prefix = line.rank is not None or line.level or line.process or line.when is not None
         last = self._last_stream
         if not has_prefix and last is not None and last.open is not None:
             return last
         rank = self._rank if line.rank is None else line.rank
-        if rank not in self._streams:
-            self._streams[rank] = Stream(file=self._log.name, rank=rank)
-        return self._streams[rank]
+        who = rank, line.process if rank is None else ""
+        if who not in self._streams:
+            self._streams[who] = Stream(file=self._log.name, rank=rank)
+        return self._streams[who]
 
     def _collect(self) -> None:
         """Keep incidents that have ended; of those that are the same, the first with their number."""

@@ -180,3 +180,15 @@ def test_wrappers_in_a_message_are_followed() -> None:
 )
 def test_steps_are_told_from_progress_only(text: str, step: int | None) -> None:
     assert step_of(text) == step
+
+
+def test_workers_without_a_rank_are_told_apart_by_their_process() -> None:
+    lines = []
+    for line in CHAIN.strip().splitlines():
+        lines += [f"(Worker pid={pid}) {line[9:]}".replace("seven", word) for pid, word in ((12, "ten"), (13, "six"))]
+
+    log = read("\n".join(lines))
+
+    assert [summary(one)[0] for one in log.incidents] == [
+        ("ValueError", ["inner"], "ten"), ("ValueError", ["inner"], "six")
+    ]  # fmt: skip
