@@ -81,7 +81,7 @@ TEXTS = {
     f"{NPU}/_inductor/__init__.py": "_BACKEND_LOADERS = {'mlir': 1, 'dvm': 2, 'default': 3}\n",
 }
 
-COMPILERS = (f"{HOME}/tools/bishengir/bin/bishengir-compile", f"{HOME}/tools/ccec_compiler/bin/ccec")
+COMPILERS = (f"{HOME}/tools/bishengir/bin/bishengir-compile", f"{HOME}/tools/ccec_compiler/bin/bisheng")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ def plant_machine(place: Path, factory: pytest.TempPathFactory) -> Machine:
     for folder in caches.values():
         folder.mkdir(parents=True)
     environ = {
-        "PATH": os.environ["PATH"],
+        "PATH": ":".join([*(str((place / one).parent) for one in COMPILERS), os.environ["PATH"]]),
         "HOME": str(place / "nobody"),
         "TOOLKIT_STORE": str(place / "store"),
         "TMPDIR": str(place),

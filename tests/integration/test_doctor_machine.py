@@ -41,7 +41,7 @@ def machine(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Machine
     ninja.parent.mkdir()
     ninja.write_text("#!/bin/sh\necho 1.11.1\n", encoding="utf-8")
     ninja.chmod(0o755)
-    made.environ["PATH"] = f"{ninja.parent}:{os.environ['PATH']}"
+    made.environ["PATH"] = f"{ninja.parent}:{made.environ['PATH']}"
     return made
 
 
@@ -81,7 +81,7 @@ def test_a_healthy_machine_has_no_faults(machine: Machine, built: Sample) -> Non
         "compiler.cxx",
         "compiler.ninja",
         "compiler.bishengir-compile",
-        "compiler.ccec",
+        "compiler.bisheng",
         "cache.extensions",
         "cache.inductor",
         "cache.triton",

@@ -17,6 +17,7 @@ from toolkit.doctor.places import (
     cann_home,
     device_numbers,
     has_runtime,
+    install_root,
     installed_canns,
     is_host_sysroot,
     listed,
@@ -107,7 +108,7 @@ def _examine_variables(asked: Asked, home: Path) -> Iterator[Observation]:
     source = f"source {set_env_of(home)} in a fresh shell"
     yield from _examine_opp(asked, home, source)
     toolkit = asked.environ.get("ASCEND_TOOLKIT_HOME")
-    if toolkit and not _is_same(Path(toolkit), home):
+    if toolkit and install_root(Path(toolkit)) != install_root(home):
         yield bad(
             "cann.toolkit_home",
             f"ASCEND_TOOLKIT_HOME is {toolkit}, ASCEND_HOME_PATH is {home}: two CANNs are mixed",
@@ -131,7 +132,7 @@ def _examine_opp(asked: Asked, home: Path, source: str) -> Iterator[Observation]
         seen = "ASCEND_OPP_PATH is not set: torch_npu refuses to load"
     elif not os.path.exists(opp):
         seen = f"ASCEND_OPP_PATH is {opp}, which does not exist: torch_npu refuses to load"
-    elif not real_path(Path(opp)).is_relative_to(real_path(home)) and os.path.isdir(home / "opp"):
+    elif not _is_of(Path(opp), home) and os.path.isdir(home / "opp"):
         seen = f"ASCEND_OPP_PATH is {opp}, outside ASCEND_HOME_PATH, {home}: two CANNs are mixed"
     else:
         return
@@ -148,7 +149,7 @@ def _examine_library_path(asked: Asked, home: Path, source: str) -> Iterator[Obs
             f"LD_LIBRARY_PATH has no folder with {RUNTIME}: of set_env.sh only a part was taken over",
             source,
         )
-    elif first is not None and not real_path(first / RUNTIME).is_relative_to(real_path(home)):
+    elif first is not None and not _is_of(first / RUNTIME, home):
         yield bad(
             "cann.library_path",
             f"LD_LIBRARY_PATH has {first} first, of another CANN than ASCEND_HOME_PATH, {home}",
@@ -158,6 +159,12 @@ def _examine_library_path(asked: Asked, home: Path, source: str) -> Iterator[Obs
 
 def _is_listed(folder: Path, asked: Asked, variable: str) -> bool:
     return any(_is_same(entry, folder) for entry in split_paths(asked.environ.get(variable, "")))
+
+
+def _is_of(path: Path, home: Path) -> bool:
+    """Whether a path leads into a CANN, into its home or into where it is really installed."""
+    real = real_path(path)
+    return any(real.is_relative_to(root) for root in (real_path(home), install_root(home)))
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -205,7 +212,7 @@ def _examine_installed(asked: Asked, home: Path | None) -> Iterator[Observation]
     if len(installed) < 2:
         return
     named = [f"{place} ({version_of(place) or 'version unknown'})" for place in installed]
-    sourced = real_path(home) if home is not None and has_runtime(home) else None
+    sourced = home if home is not None and has_runtime(home) else None
     yield good(
         "cann.installed",
         f"{len(installed)} CANNs are installed: {listed(named)}; sourced: {sourced or 'none'}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from toolkit.doctor.asked import Asked
@@ -25,11 +25,11 @@ LANGUAGES = (
 )
 """For each line: its name, the variable that names another compiler, the default, the language, a program."""
 
-OF_CANN = {
-    "bishengir-compile": ("bin", "tools/bishengir/bin", "compiler/bishengir/bin"),
-    "ccec": ("bin", "tools/ccec_compiler/bin", "compiler/ccec_compiler/bin"),
-}
-"""CANN's compilers, and where they are in its home when they are not on PATH."""
+OF_CANN = (
+    (("bishengir-compile",), ("bin", "tools/bishengir/bin", "compiler/bishengir/bin")),
+    (("bisheng", "ccec"), ("bin", "tools/ccec_compiler/bin", "compiler/ccec_compiler/bin")),
+)
+"""CANN's compilers by the names that they have had, and where they are in its home."""
 
 
 def examine_compilers(asked: Asked) -> list[Observation]:
@@ -96,33 +96,38 @@ def _examine_cann_compilers(asked: Asked, folder: Path) -> Iterator[Observation]
     home = cann_home(asked)
     if home is None or is_host_sysroot(home) or not os.path.isdir(home):
         return
-    for program, places in OF_CANN.items():
-        found = _which(program, asked) or _in_home(home, program, places)
-        name = f"compiler.{program}"
-        if found is None:
-            yield doubtful(
-                name, f"no {program} on PATH nor in {home}: NPU Triton and Ascend C kernels are not compiled (DVM "
-                "needs neither)",
-                "install CANN's toolkit whole, and source its set_env.sh",
+    for programs, places in OF_CANN:
+        yield _examine_cann_compiler(asked, home, folder, programs, places)
+
+
+def _examine_cann_compiler(asked: Asked, home: Path, folder: Path, programs: Sequence[str],
+                           places: Sequence[str]) -> Observation:  # fmt: skip
+    """Say whether one runs. NPU Triton looks on PATH alone."""
+    name, what = f"compiler.{programs[0]}", " or ".join(programs)
+    found = next((path for program in programs if (path := _which(program, asked))), None)
+    if found is None:
+        candidates = [home / place / program for program in programs for place in places]
+        beside = next((path.parent for path in candidates if os.access(path, os.X_OK)), None)
+        if beside is not None:
+            return doubtful(
+                name, f"{what} is in {beside}, which is not on PATH: NPU Triton does not find it",
+                f"export PATH={shlex.quote(str(beside))}:$PATH",
             )  # fmt: skip
-            continue
-        try:
-            run([found, "--version"], cwd=folder, env=_env(asked), timeout=LIMIT)
-        except CommandError as fault:
-            yield bad(
-                name, f"{found} does not run: {_last_line(fault)}", "install the CANN that is for this machine again"
-            )
-        else:
-            yield good(name, f"{found} runs")
+        return doubtful(
+            name, f"no {what} on PATH nor in {home}: NPU Triton's kernels are not compiled (DVM needs none)",
+            "install CANN's toolkit whole, and source its set_env.sh",
+        )  # fmt: skip
+    try:
+        run([found, "--version"], cwd=folder, env=_env(asked), timeout=LIMIT)
+    except CommandError as fault:
+        seen = f"{found} does not run: {_last_line(fault)}"
+        return bad(name, seen, "install the CANN that is for this machine again")
+    return good(name, f"{found} runs")
 
 
 def _last_line(fault: CommandError) -> str:
     """Return the last thing that a program said, or why it did not start."""
     return fault.details[-1] if fault.details else fault.message
-
-
-def _in_home(home: Path, program: str, places: tuple[str, ...]) -> str | None:
-    return next((str(home / place / program) for place in places if os.access(home / place / program, os.X_OK)), None)
 
 
 def _which(program: str, asked: Asked) -> str | None:

@@ -12,6 +12,7 @@ from toolkit.doctor.asked import Asked
 
 RUNTIME = "libascendcl.so"
 RUNTIME_FOLDERS = ("lib64", "runtime/lib64")
+PARTS = ("opp", "compiler")
 HOME_PATTERNS = ("ascend-toolkit/*", "cann*", "cann/*", "latest")
 """Where below an Ascend folder a CANN home may be: up to 8 `ascend-toolkit/<version>`, then `cann-<version>`."""
 
@@ -55,11 +56,27 @@ def has_runtime(home: Path) -> bool:
 
 
 def installed_canns(asked: Asked) -> list[Path]:
-    """List the CANN homes in the usual places, each once, by its own name and not by a link's."""
+    """List the CANN homes in the usual places, each installation once."""
     own = asked.environ.get("HOME")
     above = [asked.root / "usr/local/Ascend", *([Path(own) / "Ascend"] if own else [])]
     found = (home for place in above for pattern in HOME_PATTERNS for home in matching(place, pattern))
-    return list(dict.fromkeys(real_path(home) for home in found if has_runtime(home)))
+    by_root: dict[Path, Path] = {}
+    for home in found:
+        if has_runtime(home):
+            by_root.setdefault(install_root(home), home)
+    return list(by_root.values())
+
+
+def install_root(home: Path) -> Path:
+    """Return the folder that a CANN is really installed in: `latest` may be a folder of links into it.
+
+    That is the nearest one above its runtime library that has the operators or the compiler, too.
+    """
+    library = next(
+        (home / folder / RUNTIME for folder in RUNTIME_FOLDERS if os.path.exists(home / folder / RUNTIME)), home
+    )
+    above = real_path(library).parents
+    return next((place for place in above if any(os.path.isdir(place / part) for part in PARTS)), real_path(home))
 
 
 def set_env_of(home: Path) -> Path:

@@ -41,6 +41,32 @@ def test_the_link_latest_is_the_same_cann(machine: Machine) -> None:
     assert machine.faults(examine_cann) == []
 
 
+def test_latest_as_a_folder_of_links_is_the_same_cann(machine: Machine) -> None:
+    """So CANN 8 installs itself: `latest` is a folder whose members lead into the version's own."""
+    version, latest = machine.home, machine.home.with_name("latest")
+    (version / "x86_64-linux/lib64").mkdir()
+    for library in (version / "lib64").iterdir():
+        library.rename(version / "x86_64-linux/lib64" / library.name)
+    (version / "lib64").rmdir()
+    (version / "runtime/lib64").symlink_to("../x86_64-linux/lib64")
+    latest.unlink()
+    latest.mkdir()
+    for name in ("opp", "compiler", "runtime", "python", "x86_64-linux"):
+        (latest / name).symlink_to(f"../{version.name}/{name}")
+    (latest / "lib64").symlink_to(f"../{version.name}/x86_64-linux/lib64")
+    machine.environ["ASCEND_HOME_PATH"] = machine.environ["ASCEND_TOOLKIT_HOME"] = str(latest)
+    machine.environ["ASCEND_OPP_PATH"] = str(latest / "opp")
+    machine.environ["PYTHONPATH"] = str(latest / "python/site-packages")
+    machine.environ["LD_LIBRARY_PATH"] = machine.environ["LD_LIBRARY_PATH"].replace(version.name, "latest")
+
+    assert machine.look(examine_cann)[:2] == [
+        ("ok", "cann.environment", f"set_env.sh is sourced: ASCEND_HOME_PATH is {latest}", ""),
+        ("ok", "cann.version", f"CANN 8.5.0 in {latest}", ""),
+    ]
+    assert machine.faults(examine_cann) == []
+    assert [one[1] for one in machine.look(examine_cann) if one[1] == "cann.installed"] == []
+
+
 def test_where_there_is_no_cann_the_host_sysroot_is_named(machine: Machine) -> None:
     shutil.rmtree(machine.ascend)
     shutil.rmtree(machine.root / "dev")

@@ -24,7 +24,9 @@ def machine(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Machine
     for name in ("cc", "c++", "as", "ld"):
         (folder / name).symlink_to(shutil.which(name) or name)
     script(folder / "ninja", "echo 1.11.1")
-    machine.environ["PATH"] = f"{folder}:/nowhere"
+    machine.environ["PATH"] = (
+        f"{folder}:/nowhere:{machine.home}/tools/bishengir/bin:{machine.home}/tools/ccec_compiler/bin"
+    )
     return machine
 
 
@@ -42,7 +44,7 @@ def test_all_that_run(machine: Machine) -> None:
         ("ok", "compiler.cxx", f"c++ ({folder}/c++) compiles and links", ""),
         ("ok", "compiler.ninja", f"ninja 1.11.1 ({folder}/ninja) runs", ""),
         ("ok", "compiler.bishengir-compile", f"{home}/tools/bishengir/bin/bishengir-compile runs", ""),
-        ("ok", "compiler.ccec", f"{home}/tools/ccec_compiler/bin/ccec runs", ""),
+        ("ok", "compiler.bisheng", f"{home}/tools/ccec_compiler/bin/bisheng runs", ""),
     ]
 
 
@@ -158,22 +160,37 @@ def test_cann_without_its_compilers(machine: Machine) -> None:
         (
             "warn",
             "compiler.bishengir-compile",
-            f"no bishengir-compile on PATH nor in {machine.home}: NPU Triton and Ascend C kernels are not compiled "
-            "(DVM needs neither)",
+            f"no bishengir-compile on PATH nor in {machine.home}: NPU Triton's kernels are not compiled (DVM needs "
+            "none)",
             "install CANN's toolkit whole, and source its set_env.sh",
         )
     ]
 
 
+def test_compilers_that_triton_does_not_find(machine: Machine) -> None:
+    folder = machine.home / "tools/ccec_compiler/bin"
+    machine.environ["PATH"] = machine.environ["PATH"].replace(f":{folder}", "")
+    (folder / "bisheng").rename(folder / "ccec")
+
+    assert machine.faults(examine_compilers) == [
+        (
+            "warn",
+            "compiler.bisheng",
+            f"bisheng or ccec is in {folder}, which is not on PATH: NPU Triton does not find it",
+            f"export PATH={folder}:$PATH",
+        )
+    ]
+
+
 def test_cann_for_another_machine(machine: Machine) -> None:
-    ccec = machine.home / "tools/ccec_compiler/bin/ccec"
-    ccec.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\x15\x00" + bytes(44))
+    bisheng = machine.home / "tools/ccec_compiler/bin/bisheng"
+    bisheng.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\x15\x00" + bytes(44))
 
     assert machine.faults(examine_compilers) == [
         (
             "fail",
-            "compiler.ccec",
-            f"{ccec} does not run: cannot start '{ccec}': Exec format error",
+            "compiler.bisheng",
+            f"{bisheng} does not run: cannot start '{bisheng}': Exec format error",
             "install the CANN that is for this machine again",
         )
     ]
