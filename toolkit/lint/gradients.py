@@ -63,12 +63,14 @@ def _unmarked(one: Class) -> Iterator[Hit]:
 
 
 def _outputs(forward: FunctionNode) -> list[_Output]:
-    """Return the elements of the tuple that forward returns; none where its returns differ in length."""
+    """Return the elements of the tuple that forward returns, where all its tuples have one length."""
     found: list[ast.Tuple] = []
     for node in _own_nodes(forward):
         if isinstance(node, ast.Return) and node.value is not None:
             value = _tuple_of(node.value, forward)
-            if value is None or any(isinstance(element, ast.Starred) for element in value.elts):
+            if value is None:
+                continue
+            if any(isinstance(element, ast.Starred) for element in value.elts):
                 return []
             found.append(value)
     if len({len(value.elts) for value in found}) != 1:

@@ -64,6 +64,18 @@ def function(
                               check="if grad is None: raise RuntimeError('no gradient')"),
                      [(9, RAISES)], id="None refused where None comes"),
         pytest.param("""
+            class Some(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, q, return_lse):
+                    out, lse = run(q)
+                    if return_lse:
+                        return out, lse
+                    return out
+                @staticmethod
+                def backward(ctx, *grads):
+                    return run_backward(grads[0]), None
+            """, [(6, OUTPUT)], id="where it is asked for"),
+        pytest.param("""
             class Both(torch.autograd.Function):
                 @staticmethod
                 def forward(q):
