@@ -205,6 +205,18 @@ def test_a_lock_that_a_killed_build_left(machine: Machine, extension: Path) -> N
     ]
 
 
+def test_a_lock_in_the_shared_default(machine: Machine) -> None:
+    machine.unset("TORCH_EXTENSIONS_DIR")
+    lock = Path(machine.environ["HOME"]) / f".cache/torch_extensions/py{TAG}_cpu/fused/lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+
+    assert [one[:2] for one in machine.faults(examine_caches)] == [
+        ("warn", "cache.extensions.shared"),
+        ("fail", "cache.extensions.lock"),
+    ]
+
+
 def test_a_lock_that_a_live_build_holds(machine: Machine, extension: Path) -> None:
     with subprocess.Popen(hold_lock(extension.with_name("lock")), stdout=subprocess.PIPE) as builder:
         assert builder.stdout is not None
