@@ -170,10 +170,15 @@ def _probe(path: Path, env: Mapping[str, str], timeout: float) -> dict[str, Any]
         except CommandError as fault:
             raise TargetError(f"{path} cannot be asked what it is: {fault.message}", details=fault.details) from fault
     try:
-        facts = json.loads(done.stdout)
+        facts = json.loads(_answer_in(done.stdout))
         return facts if done.returncode == 0 and "version" in facts else _not_python(path, done.stdout, done.stderr)
     except (ValueError, TypeError):
         return _not_python(path, done.stdout, done.stderr)
+
+
+def _answer_in(output: str) -> str:
+    """Return the line that the probe printed; what .pth files print as the interpreter starts stands before it."""
+    return next((line for line in reversed(output.splitlines()) if line.startswith("{")), output)
 
 
 def _not_python(path: Path, *streams: str) -> dict[str, Any]:

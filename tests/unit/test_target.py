@@ -106,6 +106,13 @@ def test_the_glibc_says_which_platforms_can_be_used(tmp_path: Path) -> None:
     assert found.platforms == ("manylinux_2_18_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
 
 
+def test_what_the_interpreter_prints_as_it_starts_is_no_answer(tmp_path: Path) -> None:
+    quiet = answering(tmp_path / "python")
+    noisy = program(tmp_path / "noisy", f"echo distutils: patched; {quiet}; echo bye")
+
+    assert inspect_interpreter(noisy, env=ENV).version == "3.11.7"
+
+
 def test_a_missing_interpreter_is_named() -> None:
     assert message_of(Path("/nonexistent/python")) == "the interpreter '/nonexistent/python' does not exist"
     assert message_of(Path("python-of-nobody")) == "the interpreter 'python-of-nobody' does not exist"
