@@ -138,7 +138,8 @@ def _other_overlay(asked: Asked, place: Path) -> Path | None:
     owner = next(owners, None)
     if owner is None or (active and real_path(owner) == real_path(Path(active))):
         return None
-    return owner
+    # `toolkit run --base` has caches of its own there, and no active overlay.
+    return None if not active and place.is_relative_to(owner / "cache/base") else owner
 
 
 def _network_kind(asked: Asked, place: Path) -> str:

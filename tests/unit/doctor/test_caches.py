@@ -120,6 +120,10 @@ def test_the_cache_of_another_overlay(machine: Machine) -> None:
     machine.environ["TOOLKIT_OVERLAY"] = str(other)
     assert machine.faults(examine_caches) == []
 
+    machine.unset("TOOLKIT_OVERLAY")
+    machine.environ["TORCH_EXTENSIONS_DIR"] = str(other / "cache/base/torch_extensions_dir")
+    assert machine.faults(examine_caches) == [], "the caches of `toolkit run --base`"
+
 
 def test_a_cache_for_every_folder(machine: Machine) -> None:
     machine.environ["TRITON_CACHE_DIR"] = "triton"
