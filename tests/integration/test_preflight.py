@@ -344,6 +344,21 @@ def test_with_go_the_command_takes_over(place: Place) -> None:
     }
 
 
+def test_with_go_a_file_is_started_as_it_stands(place: Place) -> None:
+    variables = {**place.variables(), "PYTHONPATH": f"{place.overlay}/site:$ROOT/trainer_src:${{PYTHONPATH:-.}}"}
+    exports = "".join(f'{name}="{value}" ' for name, value in variables.items())
+    options = " \\\n  ".join(place.options())
+    (place.root / "accept.sh").write_text(f'ROOT={place.root}\n{exports} ./run_train.sh \\\n  {options} "$@"\n')
+    done = go(place, "--cmd", "accept.sh", "--", "--training.steps", "20")
+
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["argv"][-2:] == ["--training.steps", "20"]
+    # The caller of this test has the checkout on its path, and nothing was put in front twice.
+    assert told["PYTHONPATH"].split(":")[:2] == [f"{place.overlay}/site", f"{place.root}/trainer_src"]
+    assert sum(entry.endswith("/site") for entry in told["PYTHONPATH"].split(":")) == 1
+
+
 def test_with_go_nothing_is_started_where_something_fails(place: Place) -> None:
     done = go(place, "--", *place.command(without="--training.dtype"))
 

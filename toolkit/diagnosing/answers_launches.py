@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from toolkit.preflight import Subject
 
 
-def describe_preflight(observations: Sequence[Observation], subject: Subject, argv: Sequence[str]) -> Answer:
+def describe_preflight(observations: Sequence[Observation], subject: Subject) -> Answer:
     """Show the observations, and the command with the variables that the overlay and the command itself set."""
     seen = describe_observations(observations)
     variables = filled_variables(subject)
-    text = filled_command(variables, argv)
+    text = filled_command(variables, subject.argv)
     document = {
         **seen.document,
         "recipe": subject.overlay.recipe,
         "overlay": str(subject.overlay.root),
-        "command": {"variables": variables, "argv": list(argv), "text": text},
+        "command": {"variables": variables, "argv": list(subject.argv), "text": text},
     }
     return Answer(text=f"{seen.text}\n\n{text}", document=document)

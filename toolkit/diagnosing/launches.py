@@ -66,12 +66,11 @@ def preflight(
     console = make_console(options)
     subject = _subject(recipe, script, acceptance, command, options)
     observations = room.examine_launch(subject)
-    argv = list(subject.launch.argv) if script is None else room.script_command(script, command)
-    answer = answers.describe_preflight(observations, subject, argv)
+    answer = answers.describe_preflight(observations, subject)
     has_failed = worst_grade(observations) == "fail"
     if go and not has_failed:
         console.note(answer.text)
-        replace_process(argv, room.started_environment(subject))
+        replace_process(subject.argv, room.started_environment(subject))
     give(console, answer)
     if has_failed:
         raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.
@@ -96,7 +95,7 @@ def _subject(
     overlay, misfit = _overlay(recipe, options)
     return make_subject(
         read, environ=os.environ, folder=here, overlay=overlay, interpreter=interpreter_of(options),
-        acceptance=wanted, misfit=misfit,
+        acceptance=wanted, misfit=misfit, started=() if script is None else ("bash", os.fspath(script), *command),
     )  # fmt: skip
 
 

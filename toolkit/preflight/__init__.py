@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolkit.doctor.allocator import examine_allocator
 from toolkit.doctor.observed import bad
 from toolkit.model import Observation
-from toolkit.preflight.filled import filled_command, filled_variables, script_command, started_environment
+from toolkit.preflight.filled import filled_command, filled_variables, started_environment
 from toolkit.preflight.folders import examine_folders
 from toolkit.preflight.options import examine_options
 from toolkit.preflight.origins import examine_origins
@@ -19,7 +19,6 @@ __all__ = [
     "filled_command",
     "filled_variables",
     "make_subject",
-    "script_command",
     "started_environment",
 ]
 

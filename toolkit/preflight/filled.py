@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.envfile import PYTHONPATH
@@ -18,13 +16,13 @@ PATH = "PATH"
 
 def started_environment(subject: Subject) -> dict[str, str]:
     """Return the whole environment that the command is started in, its own variables over the overlay's."""
-    return {**subject.environ, **subject.launch.own}
+    return {**subject.environ, **subject.own}
 
 
 def filled_variables(subject: Subject) -> dict[str, str]:
     """Return the variables that the overlay and the command set, by name; PATH has the interpreter's folder alone."""
     environ = started_environment(subject)
-    names = (*subject.launch.own, PYTHONPATH, *subject.activation.variables)
+    names = (*subject.own, PYTHONPATH, *subject.activation.variables)
     found = {name: environ[name] for name in names if name in environ}
     return {PATH: str(subject.interpreter.absolute().parent), **found}
 
@@ -39,11 +37,6 @@ def filled_command(variables: Mapping[str, str], argv: Sequence[str]) -> str:
         for name, value in variables.items()
     ]
     return " \\\n  ".join([*first, *_with_values(argv)])
-
-
-def script_command(script: Path, arguments: Sequence[str]) -> list[str]:
-    """Return the words that start a run script that was given as a file."""
-    return ["bash", os.fspath(script), *arguments]
 
 
 def _with_values(words: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +33,8 @@ class Subject:
     `stands_alone` is true, the caller's variables or the command's have the overlay on the import path already: then
     they are taken as they are, and what they lack is a fault; otherwise the overlay's are put over the caller's, and
     `replaced` are those of the caller that are lost by that. `given` is the command as read without the overlay's.
-    `misfit` says why the overlay does not fit the interpreter.
+    `misfit` says why the overlay does not fit the interpreter, and what to do. `started` are the words that start the
+    file which the command was read from.
     """
 
     launch: Launch
@@ -47,6 +48,17 @@ class Subject:
     acceptance: Acceptance
     folder: Path
     misfit: tuple[str, str] | None = None
+    started: tuple[str, ...] = ()
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words that are started."""
+        return self.started or self.launch.argv
+
+    @property
+    def own(self) -> Mapping[str, str]:
+        """The variables that go in front of them; those in the text of a file are its own affair."""
+        return {} if self.started else self.launch.own
 
     @property
     def site(self) -> str:
@@ -91,6 +103,7 @@ def make_subject(
     interpreter: Path,
     acceptance: Acceptance,
     misfit: tuple[str, str] | None = None,
+    started: Sequence[str] = (),
 ) -> Subject:
     """Read the command with and without the overlay's variables, and say which of them count."""
     activation = activation_of(overlay)
@@ -116,6 +129,7 @@ def make_subject(
         acceptance=acceptance,
         folder=folder,
         misfit=misfit,
+        started=tuple(started),
     )
 
 
