@@ -13,7 +13,8 @@ DECLARED = re.compile(r"(export|declare|typeset)\s")
 BETWEEN = re.compile(r"#|BASH_FUNC_|declare -|export \w+$|[A-Z_][A-Z0-9_]*$")
 """Begins a line that has no variable and belongs to none: comments, functions, names without a value."""
 
-ESCAPED = re.compile(r'\\(["\\$`])')
+ESCAPED = re.compile(r"""\\(["\\$`nt'])""")
+MEANING = {"n": "\n", "t": "\t"}
 
 
 def read_environment_text(text: str) -> Mapping[str, str]:
@@ -21,8 +22,9 @@ def read_environment_text(text: str) -> Mapping[str, str]:
 
     `env` and env files have a variable a line (a line that has no name continues the one before; comments and names
     alone count for nothing; quotes around a whole value are taken off), `env -0` has NUL between them, `export -p` and
-    `declare -p` quote as a shell does; JSON is an object of texts, a list of `NAME=value`, or what `toolkit env --json`
-    prints. Raises UsageError for JSON that is none of these.
+    `declare -p` quote as a shell does; JSON is an object of texts, a list of `NAME=value` or of
+    names and values as a pod has them, or what `toolkit env --json` prints. Raises UsageError for JSON that is none of
+    these.
     """
     body = text.lstrip("\ufeff \t\r\n")
     if body.startswith(("{", "[")):
@@ -64,8 +66,14 @@ def _unquoted(value: str) -> str:
     if len(value) > 1 and value[0] == value[-1] == "'":
         return value[1:-1].replace("'\\''", "'")
     if len(value) > 1 and value[0] == value[-1] == '"':
-        return ESCAPED.sub(r"\1", value[1:-1]).replace("\\n", "\n")
+        return _unescaped(value[1:-1])
+    if value.startswith("$'") and len(value) > 2 and value.endswith("'"):
+        return _unescaped(value[2:-1])
     return value
+
+
+def _unescaped(text: str) -> str:
+    return ESCAPED.sub(lambda found: MEANING.get(found[1], found[1]), text)
 
 
 def _read_json(text: str) -> Iterator[tuple[str, str]]:
@@ -77,6 +85,8 @@ def _read_json(text: str) -> Iterator[tuple[str, str]]:
         ) from fault
     if isinstance(document, list):
         yield from _pairs([item for item in document if isinstance(item, str)])
+        tables = [item for item in document if isinstance(item, dict)]
+        yield from ((item["name"], item["value"]) for item in tables if _is_text(item, "name", "value"))
         return
     is_ours = isinstance(document.get("set"), dict) and isinstance(document.get("prepend"), dict)
     given = {**document["set"], **document["prepend"]} if is_ours else document
@@ -86,3 +96,7 @@ def _read_json(text: str) -> Iterator[tuple[str, str]]:
             hint="give a JSON object of names and texts, or what `env` prints",
         )
     yield from given.items()
+
+
+def _is_text(table: Mapping[str, object], *keys: str) -> bool:
+    return all(isinstance(table.get(key), str) for key in keys)

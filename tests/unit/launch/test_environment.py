@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
@@ -26,6 +27,7 @@ EXPECTED = {"A": "1", "TORCHINDUCTOR_NPU_BACKEND": "dvm", "PATH": "/a:/b", "TWO"
                      "EMPTY=\n", id="an env file"),
         pytest.param(json.dumps(EXPECTED), id="JSON"),
         pytest.param(json.dumps([f"{name}={value}" for name, value in EXPECTED.items()]), id="a list in JSON"),
+        pytest.param(json.dumps([{"name": name, "value": value} for name, value in EXPECTED.items()]), id="a pod's"),
         pytest.param(
             json.dumps({"recipe": "r", "set": {k: v for k, v in EXPECTED.items() if k != "PATH"},
                         "prepend": {"PATH": "/a:/b"}}), id="toolkit env"),
@@ -37,6 +39,14 @@ def test_an_environment_is_read(text: str) -> None:
 
 def test_a_function_of_bash_is_no_variable_and_ends_the_one_before() -> None:
     assert read_environment_text("A=1\nBASH_FUNC_f%%=() {  B=2\n}\nC=3\n") == {"A": "1", "C": "3"}
+
+
+@pytest.mark.parametrize("value", ['a "b" $c `d`', "a\\nb", "a\nb\tc", "it's", "", "x=y", "'q'", "trailing "])
+def test_what_bash_exports_comes_back_as_it_was(value: str) -> None:
+    done = subprocess.run(["bash", "-c", "export -p"], env={"A": value, "B": "2"}, capture_output=True, check=True)
+    found = read_environment_text(done.stdout.decode())
+
+    assert (found["A"], found["B"]) == (value, "2")
 
 
 def test_nothing_is_nothing() -> None:
