@@ -43,8 +43,13 @@ def doctor(recipe: str, **options: Any) -> None:
 
     console = make_console(options)
     here = _here()
+    store = {} if options["store"] is None else {"TOOLKIT_STORE": str(options["store"])}
     observations = examine(
-        python=interpreter_of(options), environ=os.environ, cwd=here, project=_project(recipe, options), recipe=recipe
+        python=interpreter_of(options),
+        environ={**os.environ, **store},
+        cwd=here,
+        project=_project(recipe, options),
+        recipe=recipe,
     )
     give(console, answers.describe_observations(observations))
     if worst_grade(observations) == "fail":
