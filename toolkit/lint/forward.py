@@ -97,6 +97,10 @@ def _log_name(base: CodeBase, function: Function, node: ast.Call) -> str:
 
 def _once(shared: Shared, one: Reach) -> Iterator[tuple[int, str, list[ast.AST]]]:
     """Yield line, flag and nodes of each `if` that logs and then closes itself."""
+    if not any(
+        isinstance(seen.node, ast.Call) and _log_name(shared.base, one.function, seen.node) for seen in one.nodes
+    ):
+        return
     statements = {id(seen.node) for seen in one.nodes}
     for body in _bodies(one):
         for at, node in enumerate(body):
@@ -184,8 +188,9 @@ def _written(shared: Shared, node: ast.AST) -> Iterator[str]:
         targets = node.targets
     elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
         targets = [node.target]
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in shared.globals:
-            yield node.target.id
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            shared.read()
+            yield from filter(shared.globals.__contains__, [node.target.id])
     for target in targets:
         if isinstance(target, ast.Subscript):
             while isinstance(target, ast.Subscript):

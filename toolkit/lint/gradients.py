@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,12 @@ _NOT_DIFFERENTIABLE = {
     "bucketize", "bincount", "histc", "arange", "eq", "ne", "ge", "gt", "le", "lt", "logical_and", "logical_or",
     "logical_not", "isin", "isnan", "nonzero", "one_hot", "str", "tuple", "dict", "uint8",
 }  # fmt: skip
+_NO_FLOATS = re.compile(
+    r"(^|_)(idx|index|indices|indptr|inds?|ids?|handles?|splits?|offsets?|counts?|num|masks?|events?|shapes?|sizes?|lens?"
+    r"|lengths?|order|perm|permutation|seed|rng|group|mesh)(_|\d|$)|tokens_per_|per_expert|seqlens"
+)
+"""Names of what hardly ever is a floating point tensor; autograd gives integers no gradient, marked or not."""
+
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "int", "long", "bool", "short")
 
 
@@ -52,6 +59,8 @@ def _unmarked(one: Class) -> Iterator[Hit]:
     uses = _uses(backward, len(outputs))
     for output, use in zip(outputs, uses or (), strict=False):
         if use == "used" or ast.unparse(output.node) in marked or _needs_none(output.node, forward.node):
+            continue
+        if use == "ignored" and _NO_FLOATS.search(last_name(output.node)):
             continue
         name = ast.unparse(output.node)
         what = f"output {output.place + 1} of {output.of} of {one.name}.forward, `{name}`, is {use} by backward"

@@ -69,9 +69,10 @@ class Module:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CodeBase:
-    """All modules by file, and definitions by their full dotted name."""
+    """All modules, these by their dotted names, and definitions by theirs."""
 
     modules: tuple[Module, ...]
+    by_path: Mapping[str, Module]
     by_name: Mapping[str, Function | Class]
 
     def functions(self) -> Iterator[Function]:
@@ -132,7 +133,8 @@ def outline(sources: Sequence[Source]) -> CodeBase:
         for local, target in module.imports.items():
             if target in by_name:
                 by_name.setdefault(f"{module.source.module}.{local}", by_name[target])
-    return CodeBase(modules=modules, by_name=by_name)
+    by_path = {name: module for module in reversed(modules) for name in (module.source.short, module.source.module)}
+    return CodeBase(modules=modules, by_path=by_path, by_name=by_name)
 
 
 def dotted(node: ast.expr) -> str:

@@ -17,8 +17,14 @@ class Shared:
         self.globals: set[str] = set()
         self.local: set[str] = set()
         self.aliases: dict[str, str] = {}
-        for scope in _scopes(function):
-            self._enter(scope)
+        self._is_read = False
+
+    def read(self) -> None:
+        """Look at the function, when something is asked of its names for the first time."""
+        if not self._is_read:
+            self._is_read = True
+            for scope in _scopes(self.function):
+                self._enter(scope)
 
     def _enter(self, function: Function) -> None:
         arguments = function.node.args
@@ -42,6 +48,9 @@ def shared_name(shared: Shared, node: ast.expr, *, attributes: bool = False) -> 
     """Return the name of a container of a module or class, or ""; with `attributes` of any such variable."""
     name = dotted(node)
     head, _, rest = name.partition(".")
+    if not name:
+        return ""
+    shared.read()
     if not rest:
         if name in shared.aliases:
             return shared.aliases[name]
@@ -83,10 +92,7 @@ def _attribute_name(shared: Shared, head: str, rest: str, attributes: bool) -> s
 
 
 def _imported_module(shared: Shared, name: str, target: str = "") -> Module | None:
-    target = target or shared.function.module.imports.get(name, "")
-    return next(
-        (one for one in shared.base.modules if target and target in (one.source.module, one.source.short)), None
-    )
+    return shared.base.by_path.get(target or shared.function.module.imports.get(name, ""))
 
 
 def _scopes(function: Function) -> Iterator[Function]:

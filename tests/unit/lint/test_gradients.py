@@ -107,6 +107,7 @@ def test_faults_are_found(source: str, found: list[tuple[int, str]], tmp_path: P
                               mark="ctx.mark_non_differentiable(lse)"), id="a dtype refused"),
         pytest.param(function(check="if grad_lse is not None and grad_lse.dtype != grad.dtype: raise TypeError",
                               mark="ctx.mark_non_differentiable(lse)"), id="a dtype refused of one that is there"),
+        pytest.param(function().replace("lse", "topk_indices"), id="an output that is named like integers"),
         pytest.param(function(mark="lse = lse.argsort()"), id="an output of integers"),
         pytest.param(function(mark="lse = lse.to(torch.int32)"), id="an output cast to integers"),
         pytest.param(function(mark="lse = q.size(0)"), id="an output that is no tensor"),
