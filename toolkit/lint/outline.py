@@ -159,6 +159,16 @@ def last_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
+    """Yield the nodes of a body in the order of the lines, without inner functions."""
+    pending: list[ast.AST] = list(reversed(function.body))
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            pending += reversed(list(ast.iter_child_nodes(node)))
+
+
 def is_container(node: ast.expr | None) -> bool:
     """Tell whether an expression makes a dict, list, set or the like."""
     if isinstance(node, (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)):

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import stat
+import sys
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,9 @@ MAX_BYTES = 16_000_000
 """Larger files are data, not code that anyone wrote."""
 
 TOO_DEEP = "nested too deeply"
+
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""The syntax that is read: this interpreter's."""
 
 _MAX_DEPTH = 150
 """Levels of a tree that the checks go down without a doubt; Python allows them some 1,000 calls."""
@@ -147,7 +151,7 @@ def _read(path: Path, place: Path) -> Source | Skipped:
         return Skipped(file=file, why=f"not UTF-8: byte {error.object[error.start]:#04x} at offset {error.start:,}")
     except SyntaxError as error:
         at = f" in line {error.lineno}" if error.lineno else ""
-        return Skipped(file=file, why=f"not Python{at}: {error.msg}")
+        return Skipped(file=file, why=f"not Python {_PYTHON}{at}: {error.msg}")
     except (RecursionError, MemoryError):
         return Skipped(file=file, why=TOO_DEEP)
 

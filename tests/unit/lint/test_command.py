@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.lint_sample import write_sample
 from toolkit import cli
 
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 NORM = """
 class Query(nn.Module):
     def forward(self, q):
@@ -51,7 +54,7 @@ def test_findings_are_shown_with_their_lines_and_end_with_23(
         "model.py:12: hand-written-rms-norm: an RMS norm of `q` by hand in Query.other\n"
         f"    return {line}"
         f"{right}"
-        "broken.py: not judged: not Python in line 1: invalid syntax\n"
+        f"broken.py: not judged: not Python {PYTHON} in line 1: invalid syntax\n"
         "1 file: hand-written-rms-norm 2; 1 allowed\n"
     )
     assert shown.err == (
@@ -110,3 +113,13 @@ def test_what_cannot_be_done_ends_with_2(
 
     assert lint(*words) == 2
     assert message in capsys.readouterr().err
+
+
+def test_names_that_are_no_text_are_shown_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/mod\xffel.py"))
+    write_sample(tmp_path, NORM).rename(path)
+
+    assert lint(tmp_path) == 23
+    assert capsys.readouterr().out.startswith(f"{tmp_path}/mod\\udcffel.py:8: hand-written-rms-norm: ")
+    assert lint(tmp_path, "--json") == 23
+    assert json.loads(capsys.readouterr().out)["findings"][0]["file"] == str(path)

@@ -49,6 +49,18 @@ def function(
                      [(6, OUTPUT), (9, RAISES)], id="refused"),
         pytest.param(function(check="assert grad_lse is None, 'lse'"),
                      [(6, OUTPUT), (9, RAISES)], id="refused by an assert"),
+        pytest.param(function(check="torch._check(grad_lse is None, lambda: 'lse')"),
+                     [(6, OUTPUT), (9, RAISES)], id="refused by a check"),
+        pytest.param(function(gradients="grad, *rest", check="""for one in rest:
+            if one is not None:
+                raise RuntimeError('lse')"""), [(10, RAISES)], id="refused in a loop"),
+        pytest.param("""
+            def backward(ctx, grad, grad_lse):
+                if grad_lse is not None:
+                    raise RuntimeError("lse")
+                return grad
+            torch.library.register_autograd("vendor::attention", backward, setup_context=save)
+            """, [(2, RAISES)], id="of an operator"),
         pytest.param(function(check="if grad_lse is not None and ctx.strict: raise RuntimeError(grad_lse.shape)"),
                      [(6, OUTPUT), (9, RAISES)], id="refused on a condition"),
         pytest.param(function(check="if grad_lse.any(): raise RuntimeError('lse')"), [(6, OUTPUT)],

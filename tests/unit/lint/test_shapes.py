@@ -47,6 +47,18 @@ FLOAT = "float-shape-in-fake"
                 return torch.empty(size=(int(q.shape[2] / kv.shape[2]), 4))
             """, [(2, FLOAT)], id="in int() of a function named so"),
         pytest.param("""
+            class Builder:
+                def register_meta(self):
+                    @impl(self.library, self.name, "Meta")
+                    def attention_meta(q, kv, layout="BSND", with_lse=False):
+                        if layout == "BSND":
+                            if with_lse:
+                                lse = torch.empty([q.shape[0], q.shape[2] / kv.shape[2]], device="meta")
+                            else:
+                                lse = torch.empty([], device="meta")
+                        return torch.empty(q.shape, device="meta"), lse
+            """, [(7, FLOAT)], id="in a function that a method registers"),
+        pytest.param("""
             @torch.library.register_fake("a::b")
             def _(q, kv):
                 shape = list(q.shape)
