@@ -20,7 +20,7 @@ _MAKES = {
 _ROUNDS = {"ceil", "floor", "sym_int", "round"}
 """Of these torch keeps a size symbolic; `int` binds it to a number."""
 
-_NAMED_SO = re.compile(r"(^|_)(meta|fake|abstract)(_|$)")
+_NAMED_SO = re.compile(r"(^|_)(meta|fake|abstract)(_impl|_fn|_kernel)?$|^(meta|abstract)_")
 _DEPTH = 8
 
 

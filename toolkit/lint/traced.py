@@ -92,7 +92,8 @@ def _statement(node: ast.stmt, is_fatal: bool, guards: Guards) -> Iterator[Seen]
         return
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
-            yield from _expression(child, is_fatal, guards)
+            is_message = isinstance(node, ast.Assert) and child is node.msg
+            yield from _expression(child, is_fatal or is_message, guards)
         elif isinstance(child, ast.withitem):
             yield from _expression(child.context_expr, is_fatal, guards)
     for name in ("body", "orelse", "finalbody"):
@@ -103,6 +104,8 @@ def _statement(node: ast.stmt, is_fatal: bool, guards: Guards) -> Iterator[Seen]
 
 def _expression(node: ast.expr, is_fatal: bool, guards: Guards) -> Iterator[Seen]:
     yield Seen(node, is_fatal)
+    if isinstance(node, ast.Lambda):
+        return  # Whoever calls it, and when, is not told here.
     if isinstance(node, ast.IfExp):
         yield from _expression(node.test, is_fatal, guards)
         if not is_eager_if(node.test, holds=True, guards=guards):

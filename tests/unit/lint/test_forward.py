@@ -334,6 +334,8 @@ def test_writes_are_found(source: str, found: list[tuple[int, str]], tmp_path: P
                     if x.dim() != 3:
                         logger.error("three dimensions are needed")
                         raise ValueError("three dimensions are needed")
+                    assert x.shape[0], logger.error("empty")
+                    torch._check(x.shape[0] > 1, lambda: print("too small"))
                     try:
                         return x.fast()
                     except AttributeError:

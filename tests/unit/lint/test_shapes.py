@@ -103,6 +103,10 @@ def test_a_true_division_is_found(source: str, found: list[tuple[int, str]], tmp
                 return torch.full(q.shape, 1 / factor), torch.empty_like(q) / factor
             """, id="a value, no size"),
         pytest.param("""
+            def make_fake_batch(n):
+                return torch.empty(int(n / 2))
+            """, id="fake data"),
+        pytest.param("""
             def run(q, kv):
                 ratio = q.shape[2] / kv.shape[2]
                 return torch.empty(4) * ratio
