@@ -13,6 +13,7 @@ OPERATORS = ("&&", "||", ";;", ";&", "&>>", "&>", ";", "|&", "|", "&", "(", ")",
 REDIRECTION = re.compile(r"\d*(<<<|<<-?|<>|<&|<|>>|>&|>\||>)")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 ARRAY = re.compile(r"[A-Za-z_]\w*\+?=")
+BACKQUOTED = re.compile(r"(?:[^`\\]|\\.)*`", re.DOTALL)
 BLANKS = re.compile(r"[ \t]+|\\\n|#[^\n]*|\n(?=\s*--[A-Za-z])")
 """No command begins with `--`: a line that does goes on with the one before, whose backslash was lost in copying."""
 
@@ -188,7 +189,10 @@ class _Reader:
     def _expansion(self, *, quoted: bool) -> Part:
         start = self._at
         if self._text[start] == "`":
-            self._until("`", start + 1)
+            found = BACKQUOTED.match(self._text, start + 1)
+            if found is None:
+                raise self._unclosed("`", start)
+            self._at = found.end()
             return Expansion(name="", quoted=quoted)
         if self._text.startswith("$(", start):
             self._skip_command()

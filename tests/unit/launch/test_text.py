@@ -45,6 +45,7 @@ def words(text: str, **environ: str) -> tuple[str, ...]:
         ("\n\npip install x.sh\npython a.py --x.y\necho done", ("python", "a.py", "--x.y")),
         ("python a.py ~/x \"~/x\"", ("python", "a.py", "/home/me/x", "~/x")),
         ("python a.py $PWD/x $RANDOM", ("python", "a.py", "${PWD}/x", "${RANDOM}")),
+        ("python a.py `cd \\`dirname $0\\`; pwd`/x", ("python", "a.py", "$(…)/x")),
         ("HERE=$(pwd); python a.py --d=$HERE/out", ("python", "a.py", "--d=$(…)/out")),
     ],
 )  # fmt: skip
