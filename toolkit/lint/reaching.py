@@ -167,7 +167,7 @@ def _named_roots(base: CodeBase, module: Module) -> Iterator[Root]:
             if any(target.attr == "forward" for target in targets):
                 yield from _found(base, module, scope, [node.value], "forward")
         elif isinstance(node, ast.Call):
-            values = [*node.args, *(keyword.value for keyword in node.keywords)]
+            values = [*node.args, *(one.value for one in node.keywords if one.arg not in ("backend", "options"))]
             kind = _kind_of_call(node)
             if kind is not None:
                 yield from _found(base, module, scope, values, kind)

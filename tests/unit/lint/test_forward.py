@@ -372,6 +372,13 @@ def test_writes_are_found(source: str, found: list[tuple[int, str]], tmp_path: P
                 return torch.empty_like(q)
             """, id="in a fake function what is loaded already"),
         pytest.param("""
+            def backend(graph, inputs):
+                import vendor
+                print(graph)
+                return vendor.compile(graph)
+            step = torch.compile(train, backend=backend)
+            """, id="a backend of the compiler"),
+        pytest.param("""
             def main(path):
                 import vendor
                 print(torch.ops.vendor.attention(path))
