@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -117,8 +116,8 @@ class RuleBook:
 @lru_cache(maxsize=1)
 def shipped_rules() -> RuleBook:
     """Return the rules that come with the toolkit."""
-    folder = resources.files("toolkit.triage").joinpath(FOLDER)
-    texts = {one.name: one.read_text(encoding="utf-8") for one in folder.iterdir() if one.name.endswith(".toml")}
+    folder = Path(__file__).with_name(FOLDER)
+    texts = {one.name: one.read_text(encoding="utf-8") for one in folder.glob("*.toml")}
     return read_rules(texts)
 
 

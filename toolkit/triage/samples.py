@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
+from pathlib import Path
 
 import msgspec
 
@@ -36,6 +36,6 @@ class SampleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def shipped_samples() -> dict[str, SampleFile]:
     """Return the samples that come with the toolkit, by the name of their file."""
-    folder = resources.files("toolkit.triage").joinpath(FOLDER)
-    files = sorted((one for one in folder.iterdir() if one.name.endswith(".toml")), key=lambda one: one.name)
+    folder = Path(__file__).with_name(FOLDER)
+    files = sorted(folder.glob("*.toml"))
     return {one.name: msgspec.convert(parse_toml(one.read_bytes())[1], SampleFile) for one in files}

@@ -22,7 +22,7 @@ def unknown_finding(incident: Incident, *, wrappers: Container[int], noted: Cont
 
     That is one of lines that a logger calls errors and that training went on after.
     """
-    places = [at for at in range(len(incident.items)) if at not in noted]
+    places = [at for at, item in enumerate(incident.items) if at not in noted and _tells_of_failure(item)]
     raised = [at for at in places if incident.items[at].raised is not None]
     inner = next((at for at in raised if at not in wrappers), raised[0] if raised else None)
     if inner is None and (not places or incident.goes_on):
@@ -43,6 +43,12 @@ def unknown_finding(incident: Incident, *, wrappers: Container[int], noted: Cont
         source="no rule applies",
         goes_on=incident.goes_on,
     )
+
+
+def _tells_of_failure(item: Item) -> bool:
+    """Whether an item is more than frames that a logger shows for its own reasons, as TORCH_LOGS does."""
+    is_cut = item.header is not None and item.header.level not in ("debug", "info")
+    return bool(item.lines) or is_cut or any(line.level in ("error", "fatal") for line in item.frame_lines[:1])
 
 
 def nothing_failed(logs: Sequence[LogRead]) -> Finding:
@@ -66,6 +72,9 @@ def _last(progress: Sequence[Evidence]) -> tuple[Evidence, ...]:
 
 def _summary(item: Item, *, is_framework: bool, is_wrapper: bool) -> str:
     first = item.text.partition("\n")[0][:300]
+    if not item.lines:
+        last = item.frames[-1] if item.frames else None
+        return f"the log ends within a traceback{f', in {last}' if last else ''}: what was raised is not in it"
     if item.raised is None:
         return f"the log calls this an error, and no rule knows it: {first}"
     if is_wrapper:

@@ -219,7 +219,7 @@ class _Walker:
 
     def _last_step(self, rank: int | None, offset: int) -> int | None:
         """Return the step of the last line before an offset that tells of the process's progress."""
-        told = (step_of(one.text) for one in self._backwards(offset) if one.rank in (None, rank) or rank is None)
+        told = (step_of(one.text) for one in self._backwards(offset) if one.rank in (None, rank))
         return next((step for step in told if step is not None), None)
 
     def _last_time(self, rank: int | None, offset: int) -> Line | None:
