@@ -21,6 +21,7 @@ FILES = shipped_samples()
 SAMPLES = [one for file in FILES.values() for one in file.sample]
 NOTES = {rule.cause for rule in BOOK.rules if rule.kind == "note"}
 FOUND = [one for one in SAMPLES if one.cause not in NOTES]
+BY_STEP = {rule.cause for rule in BOOK.rules if any("last_step" in when.where for when in rule.when)}
 COUNTERS = [one for file in FILES.values() for one in file.counter]
 NOISE_LINES = 200_000
 WITHOUT_SAMPLES = ("wrapper",)
@@ -110,7 +111,8 @@ def test_a_sample_is_found_in_a_healthy_log(sample: Sample) -> None:
 
     buried = first_finding(noise[:middle], as_bytes(sample.log), noise[middle:])
 
-    assert (buried.layer, buried.cause) == (alone.layer, alone.cause)
+    assert buried.layer == alone.layer
+    assert buried.cause == alone.cause or buried.cause in BY_STEP, "only the steps before may make another cause of it"
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=name_of)
