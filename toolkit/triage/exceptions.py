@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-HEADER = re.compile(r"^\s*(?:[|+]\s*)*(?:Exception Group )?Traceback \(most recent call last\):|_RemoteTraceback:\s*$")
+HEADER = re.compile(r"^([\s|+│]*)(?:Exception Group )?Traceback \(most recent call last\):|_RemoteTraceback:\s*$")
 CAUSE = "The above exception was the direct cause of the following exception"
 CONTEXT = "During handling of the above exception, another exception occurred"
 FRAME = re.compile(r'^[\s|]*File "([^"]+)", line (\d+)(?:,? in (.+?))?\s*$')

@@ -6,7 +6,7 @@ Wrappers and chains need no tree here: Python prints the innermost exception fir
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toolkit.triage.exceptions import HEADER, Frame, Raised, link_of, read_frame, read_raised, unwrap
 from toolkit.triage.lines import Line
@@ -98,6 +98,7 @@ class Stream:
         self._open: Incident | None = None
         self._item: Item | None = None
         self._in_frames = False
+        self._indent = ""
         self._quiet = 0
 
     @property
@@ -110,6 +111,8 @@ class Stream:
 
         `is_hit` is one that a rule may be about, or that its own level calls an error.
         """
+        if self._indent and line.text.startswith(self._indent):
+            line = replace(line, text=line.text[len(self._indent) :])
         is_taken = self._take_structure(line, offset) or self._take_rest(line, is_hit)
         if not is_taken and is_hit:
             self._add(Item(lines=[line], offset=offset))
@@ -129,12 +132,13 @@ class Stream:
         if self._open is not None and self._open.items:
             self.done.append(self._open)
         self._open = self._item = None
-        self._in_frames, self._quiet = False, 0
+        self._in_frames, self._indent, self._quiet = False, "", 0
 
     def _take_structure(self, line: Line, offset: int) -> bool:
         """Take what a traceback is made of."""
         text = line.text
-        if HEADER.search(text):
+        if found := HEADER.search(text):
+            self._indent += found[1] or ""
             self._start_frames(offset, header=line)
             return True
         if (frame := read_frame(text)) is not None:
@@ -150,10 +154,10 @@ class Stream:
             self._seal()
             self._ensure_open(offset)
             return True
-        found = read_raised(text, in_traceback=self._in_frames)
-        if found is None:
+        raised = read_raised(text, in_traceback=self._in_frames)
+        if raised is None:
             return False
-        self._raise(found, line, offset)
+        self._raise(raised, line, offset)
         return True
 
     def _take_rest(self, line: Line, is_hit: bool) -> bool:

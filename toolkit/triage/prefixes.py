@@ -179,7 +179,7 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     (_LOWER, r"(?:[a-z][\w.-]{0,100}[-_]\d+ {2,}|pod/\S{1,200} )\|(?: |$)", ""),
     (_LOWER, rf"[a-z][\w.-]{{0,100}} {{1,40}}\| (?={_TELLING})", ""),
     (_LOWER, rf"[a-z]\w{{0,60}}/\d{{1,5}} (?:\[(?P<rank>\d{{1,6}})\]:{_BLANK}|(?={_PREFIX}))", ""),
-    # indented or quoted in an issue; a group of exceptions; pytest
+    # indented or quoted in an issue; a group of exceptions; pytest; an image's build
     (
         " \t",
         rf"[ \t]{{1,16}}(?={_PREFIX}|(?:{_WORD}) {{2,}}\S)| {{1,4}}(?P<rank>\d{{1,5}}): (?={_TELLING}| {{4,}}\S)",
@@ -190,6 +190,7 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
     (" +", r" {0,12}\+ (?=Exception Group Traceback)", ""),
     (">", rf"(?:> ?){{1,4}}(?={_TELLING})|> (?= {{2,}}\S)", ""),
     ("E", rf"E {{3,12}}(?={_TELLING})", ""),
+    ("#", r"#\d{1,4} \d{1,6}\.\d{1,3} ", ""),
     ("\ufeff", "\ufeff+", ""),
 )
 """First characters, pattern, need. Of two that fit, the upper one is taken."""

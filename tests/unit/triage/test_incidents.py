@@ -192,3 +192,12 @@ def test_workers_without_a_rank_are_told_apart_by_their_process() -> None:
     assert [summary(one)[0] for one in log.incidents] == [
         ("ValueError", ["inner"], "ten"), ("ValueError", ["inner"], "six")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ["  ", "      │ ", "#14 812.4   ", "  | "])
+def test_a_traceback_that_another_program_shows_further_in(before: str) -> None:
+    text = "\n".join(f"{before}{line[9:]}" for line in CHAIN.strip().splitlines()[:5])
+
+    (incident,) = read(text).incidents
+
+    assert summary(incident) == [("ValueError", ["inner"], "seven")]
