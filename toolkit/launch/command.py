@@ -276,7 +276,8 @@ def _read_script(words: tuple[str, ...], bare: Launch, start: _Start) -> Launch:
         program=bare.program,
         script_path=str(path),
         script=script,
-        passes_on=set(options) <= set(inner.options),
+        options={**options, **inner.options} if inner.is_open else inner.options,
+        passes_on=None if inner.is_open else set(options) <= set(inner.options),
         folder=bare.folder,
     )
 

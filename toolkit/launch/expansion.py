@@ -45,6 +45,8 @@ class Shell:
     exports_all: bool = False
     has_ended: bool = False
     last: bool | None = True
+    is_assumed: bool = False
+    is_negated: bool = False
     blocks: list[Block] = field(default_factory=list)
 
 

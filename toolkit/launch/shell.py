@@ -109,7 +109,9 @@ def _opened(shell: Shell, token: Token) -> list[Token]:
     elif word in ("for", "select", "case"):
         blocks.append(Block(kind=word, is_run=None))
         return [token]
-    elif word not in ("!", "time"):
+    elif word == "!":
+        shell.is_negated = not shell.is_negated
+    elif word != "time":
         return [token]
     return []
 
@@ -117,7 +119,8 @@ def _opened(shell: Shell, token: Token) -> list[Token]:
 def _branch(shell: Shell, block: Block, word: str) -> None:
     """Say whether the branch that begins here is run; the condition of one that is not decides nothing."""
     if word == "then":
-        said = shell.last if block.is_run is not False else False
+        decided = None if shell.is_assumed else shell.last
+        said = decided if block.is_run is not False else False
         block.is_run = None if said and block.was_run is None else said
         block.was_run = _either(block.was_run, block.is_run)
     elif word == "else":
@@ -146,7 +149,7 @@ def _run(shell: Shell, command: list[Token], joint: str) -> list[Step]:
     """Do what one simple command does to the shell, and return what it starts; `joint` is the operator before it."""
     state = _is_run(shell)
     if joint in ("&&", "||") and state is not False:
-        needed = shell.last if joint == "&&" else _opposite(shell.last)
+        needed = _follows(shell, joint)
         state = False if needed is False else None if needed is None else state
     if state is False or command[0].keyword == "case":
         return []
@@ -161,16 +164,29 @@ def _run(shell: Shell, command: list[Token], joint: str) -> list[Step]:
     if not command:
         for name, value in own.items():
             assign(shell, name, value, state)
-        shell.last = True
+        _end(shell, True, is_assumed=not all(is_known(join_words(value)) for value in own.values()))
         return []
     within = any(block.kind == "function" for block in shell.blocks)
     seen = replace(shell, arguments=None) if within else shell
     words = tuple(word for token in command for word in expand_word(seen, token.parts))
-    shell.last = _built_in(shell, words, command, state)
-    if shell.last is not None or not words or words[0] in TESTS:
+    ended = _built_in(shell, words, command, state)
+    if ended is not None or not words or words[0] in TESTS:
+        _end(shell, ended, is_assumed=False)
         return []
-    shell.last = True  # A command that is started is taken to end well.
+    _end(shell, True, is_assumed=True)
     return [_step(shell, words, {name: join_words(value) for name, value in own.items()}, state)]
+
+
+def _end(shell: Shell, status: bool | None, *, is_assumed: bool) -> None:
+    """Keep how a command ended; one that would be started is only assumed to end well."""
+    shell.last = _opposite(status) if shell.is_negated else status
+    shell.is_assumed, shell.is_negated = is_assumed, False
+
+
+def _follows(shell: Shell, joint: str) -> bool | None:
+    """Say whether what stands behind `&&` or `||` is run; that a start went well decides for `&&` only."""
+    needed = shell.last if joint == "&&" else _opposite(shell.last)
+    return None if shell.is_assumed and needed is False else needed
 
 
 def _step(shell: Shell, words: tuple[str, ...], own: dict[str, str], state: bool | None = True) -> Step:
@@ -196,15 +212,15 @@ def _built_in(shell: Shell, words: tuple[str, ...], command: list[Token], state:
         _declare(shell, name, command[1:], state)
     elif name == "unset":
         for word in rest:
-            shell.variables.pop(word, None)
-            shell.exported.discard(word)
-    elif name == "set":
-        shell.exports_all = shell.exports_all or (bool(rest) and bool(re.match(r"-\w*a", rest[0])))
-        shell.arguments = rest[rest.index("--") + 1 :] if "--" in rest else shell.arguments
-    elif name == "shift":
-        shell.arguments = shell.arguments and shell.arguments[int(rest[0]) if rest and rest[0].isdecimal() else 1 :]
+            if state is None and word in shell.variables:
+                assign(shell, word, "", state)
+            else:
+                shell.variables.pop(word, None)
+                shell.exported.discard(word)
+    elif name in ("set", "shift"):
+        _set_arguments(shell, name, rest, state)
     elif name == "cd":
-        known = rest and is_known(rest[-1]) and shell.folder is not None
+        known = rest and is_known(rest[-1]) and state is True
         shell.folder = shell.folder / rest[-1] if known and shell.folder is not None else None
     elif name in ("source", "."):
         shell.is_environ_whole = False
@@ -216,6 +232,17 @@ def _built_in(shell: Shell, words: tuple[str, ...], command: list[Token], state:
     elif name not in ("", "true", ":", "echo", "printf", "ulimit", "umask", "trap", "wait", "mkdir", "sleep"):
         return None
     return True
+
+
+def _set_arguments(shell: Shell, name: str, rest: tuple[str, ...], state: bool | None) -> None:
+    before = shell.arguments
+    if name == "shift" and before is not None:
+        shell.arguments = before[int(rest[0]) if rest and rest[0].isdecimal() else 1 :]
+    elif name == "set":
+        shell.exports_all = shell.exports_all or (bool(rest) and bool(re.match(r"-\w*a", rest[0])))
+        shell.arguments = rest[rest.index("--") + 1 :] if "--" in rest else before
+    if state is None and shell.arguments != before:
+        shell.arguments = None
 
 
 def _declare(shell: Shell, kind: str, command: list[Token], state: bool | None) -> None:

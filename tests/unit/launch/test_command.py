@@ -119,6 +119,18 @@ def test_a_run_script_that_keeps_its_arguments_is_told(tmp_path: Path) -> None:
     assert launch.option("compile.enable") == ""
 
 
+def test_a_run_script_that_takes_its_arguments_apart_is_taken_to_pass_them_on(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(
+        "A=()\nwhile [ $# -gt 0 ]; do\n  case $1 in\n    --gpus) N=$2; shift 2 ;;\n    *) A+=($1); shift ;;\n  esac\n"
+        'done\ntorchrun -m trainer.main --training.steps 5 "${A[@]}"\n'
+    )
+    launch = read_command(["sh", "run.sh", "--compile.enable"], environ={}, folder=tmp_path)
+
+    assert (launch.passes_on, launch.is_open) == (None, True)
+    assert (launch.option("compile.enable"), launch.option("training.steps")) == ("true", "5")
+    assert launch.option("training.dtype") is None
+
+
 @pytest.mark.parametrize("content", [b"#!/usr/bin/perl\nprint 1", b"\x7fELF\0\0", b"'never closed"])
 def test_what_is_no_shell_script_is_not_read(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_bytes(content)

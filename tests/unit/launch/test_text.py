@@ -39,6 +39,14 @@ def words(text: str, **environ: str) -> tuple[str, ...]:
          ("python", "a.py", "${S}")),
         ("if [ \"$WHO\" = you ]; then S=1; elif [ $WHO = me ]; then S=2; else S=3; fi\npython a.py $S",
          ("python", "a.py", "2")),
+        ("if ! [ \"$WHO\" = you ]; then S=1; else S=2; fi\npython a.py $S", ("python", "a.py", "1")),
+        ("if grep -q me file; then S=1; else S=2; fi\npython a.py $S", ("python", "a.py", "${S}")),
+        ("if ! command -v x; then S=1; fi\npython a.py $S", ("python", "a.py", "${S}")),
+        ("S=1; look-for x || S=2\npython a.py $S", ("python", "a.py", "${S}")),
+        ("conda activate x && S=2\npython a.py $S", ("python", "a.py", "2")),
+        ("! true || S=3\npython a.py $S", ("python", "a.py", "3")),
+        ("S=1; if look; then unset S; fi\npython a.py $S", ("python", "a.py", "${S}")),
+        ("S=1; unset S\npython a.py ${S:-2}", ("python", "a.py", "2")),
         ("for i in 1 2; do S=$i; done\npython a.py $S", ("python", "a.py", "${S}")),
         ("case $WHO in\n me) S=1 ;;\n *) S=2 ;;\nesac\npython a.py $S", ("python", "a.py", "${S}")),
         ("main() { python a.py \"$1\" --x.y; }\nmain", ("python", "a.py", "${1}", "--x.y")),
@@ -95,7 +103,7 @@ def test_the_arguments_of_a_script_alone_are_unknown_and_so_is_what_they_may_say
 
 def test_options_that_a_condition_may_add_are_not_taken_for_absent() -> None:
     text = (
-        'ARGS=(--training.steps 10)\nif ls; then [ -e x ] && ARGS+=(--compile.enable); fi\npython a.py "${ARGS[@]}"\n'
+        'ARGS=(--training.steps 10)\nif true; then [ -e x ] && ARGS+=(--compile.enable); fi\npython a.py "${ARGS[@]}"\n'
     )
     found = facts(text)
 
