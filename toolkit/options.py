@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -290,4 +289,6 @@ def interpreter_of(options: dict[str, Any]) -> Path:
     chosen: Path | None = options["interpreter"]
     if chosen is None:
         return Path(sys.executable)
+    import shutil
+
     return Path(shutil.which(chosen) or chosen)

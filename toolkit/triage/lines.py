@@ -147,10 +147,10 @@ def _read_prefixes(text: str, said: _Said) -> int:
     """Return where the prefixes of `text` end, having told `said` what they say."""
     at = 0
     for _ in range(_PREFIXES_READ):
-        for prefix in PREFIXES[text[at : at + 1]]:
+        for prefix in PREFIXES.get(text[at : at + 1], ()):
             if prefix.needs and not said.meets(prefix.needs):
                 continue
-            if found := prefix.shape.match(text, at):
+            if found := prefix.match(text, at):
                 said.take(found, prefix.says)
                 at = found.end()
                 break

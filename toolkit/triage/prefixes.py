@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -53,17 +51,29 @@ _STAMP = f"{NUMBERED}|{NAMED}"
 _LOWER, _LETTERS, _DIGITS = string.ascii_lowercase, string.ascii_letters, string.digits
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Prefix:
-    """One prefix: its pattern, and the groups of it that say something.
+    """One prefix: its pattern, compiled when a line is first held against it, as all of them would slow every start.
 
-    `rank` and `local` are ranks (`local` counts within a group of processes and gives way to any other); `stamp` is a
-    time, `level` a word or letter of `LEVELS`, `origin` the line of code that wrote, `frame` Dynamo's compile id.
+    `says` names the groups that say something: `rank` and `local` are ranks (`local` counts within a group of processes
+    and gives way to any other); `stamp` is a time, `level` a word or letter of `LEVELS`, `origin` the line of code that
+    wrote, `frame` Dynamo's compile id, `process` a launcher's number of its worker.
     """
 
-    shape: re.Pattern[str]
-    needs: Need
-    says: tuple[str, ...]
+    __slots__ = ("_pattern", "_shape", "needs", "says")
+
+    def __init__(self, pattern: str, needs: Need) -> None:
+        self.needs = needs
+        self.says: tuple[str, ...] = ()
+        self._pattern = pattern
+        self._shape: re.Pattern[str] | None = None
+
+    def match(self, text: str, at: int) -> re.Match[str] | None:
+        """Match the prefix at a place of a text."""
+        shape = self._shape
+        if shape is None:
+            shape = self._shape = re.compile(self._pattern)
+            self.says = tuple(shape.groupindex)
+        return shape.match(text, at)
 
 
 def _padded(word: str, colon: str = "") -> str:
@@ -195,24 +205,14 @@ _ROWS: tuple[tuple[str, str, Need], ...] = (
 )
 """First characters, pattern, need. Of two that fit, the upper one is taken."""
 
-_FIRSTS = frozenset("".join(firsts for firsts, _, _ in _ROWS))
+
+def _by_first() -> dict[str, tuple[Prefix, ...]]:
+    table: dict[str, tuple[Prefix, ...]] = {}
+    for firsts, pattern, needs in _ROWS:
+        prefix = Prefix(pattern, needs)
+        table.update({first: (*table.get(first, ()), prefix) for first in firsts})
+    return table
 
 
-class _Table(dict[str, tuple[Prefix, ...]]):
-    """Compile the patterns for a first character when a line begins with it: all of them would slow every start."""
-
-    def __missing__(self, first: str) -> tuple[Prefix, ...]:
-        if first not in _FIRSTS:
-            return ()
-        self[first] = tuple(_compile(pattern, needs) for firsts, pattern, needs in _ROWS if first in firsts)
-        return self[first]
-
-
-@lru_cache(maxsize=len(_ROWS))
-def _compile(pattern: str, needs: Need) -> Prefix:
-    shape = re.compile(pattern)
-    return Prefix(shape=shape, needs=needs, says=tuple(shape.groupindex))
-
-
-PREFIXES = _Table()
-"""What may stand before a line that begins with this character; nothing where there is no line left."""
+PREFIXES: Mapping[str, tuple[Prefix, ...]] = MappingProxyType(_by_first())
+"""What may stand before a line that begins with this character."""
