@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 HEADER = re.compile(r"^([\s|+│]*)(?:Exception Group )?Traceback \(most recent call last\):|_RemoteTraceback:\s*$")
 CAUSE = "The above exception was the direct cause of the following exception"
@@ -29,8 +30,7 @@ RAISED_BY_BACKEND = re.compile(r"^\s*backend='?\w+'? raised:\s*")
 Link = Literal["", "cause", "context"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """One frame of a traceback."""
 
     path: str
@@ -42,8 +42,7 @@ class Frame:
         return f"{self.path}:{self.line} in {self.function}: {self.source}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Raised:
+class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """What was raised: class names without their modules, outermost wrapper first, and the innermost one's message."""
 
     names: tuple[str, ...]

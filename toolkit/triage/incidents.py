@@ -6,7 +6,8 @@ Wrappers and chains need no tree here: Python prints the innermost exception fir
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from toolkit.triage.exceptions import HEADER, Frame, Raised, link_of, read_frame, read_raised, unwrap
 from toolkit.triage.lines import Line
@@ -24,14 +25,13 @@ PROGRESS = re.compile(r"loss|grad[_ ]?norm|tps\b|tokens/s|elapsed time per", re.
 ENDED_WELL = re.compile(r"\btraining (?:has |is )?(?:completed?|finished|done)\b", re.IGNORECASE)
 
 
-@dataclass(kw_only=True, slots=True)
-class Item:
+class Item(msgspec.Struct, kw_only=True):
     """An exception with its traceback (`raised`), or another line with what is indented below it."""
 
     lines: list[Line]
     header: Line | None = None
-    frames: list[Frame] = field(default_factory=list)
-    frame_lines: list[Line] = field(default_factory=list)
+    frames: list[Frame] = []
+    frame_lines: list[Line] = []
     raised: Raised | None = None
     name: str = ""
     offset: int = 0
@@ -49,8 +49,7 @@ class Item:
         return (self.lines or self.frame_lines)[0]
 
 
-@dataclass(kw_only=True, slots=True)
-class Incident:
+class Incident(msgspec.Struct, kw_only=True):
     """Items that one process logged together.
 
     It stands between two offsets of its file, or comes again up to the last. `last_step` is the last step that the
@@ -61,7 +60,7 @@ class Incident:
     rank: int | None
     offset: int
     last_offset: int
-    items: list[Item] = field(default_factory=list)
+    items: list[Item] = []
     last_step: int | None = None
     before: Line | None = None
     goes_on: bool = False
@@ -112,7 +111,7 @@ class Stream:
         `is_hit` is one that a rule may be about, or that its own level calls an error.
         """
         if self._indent and line.text.startswith(self._indent):
-            line = replace(line, text=line.text[len(self._indent) :])
+            line = msgspec.structs.replace(line, text=line.text[len(self._indent) :])
         is_taken = self._take_structure(line, offset) or self._take_rest(line, is_hit)
         if not is_taken and is_hit:
             self._add(Item(lines=[line], offset=offset))

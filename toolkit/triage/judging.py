@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from toolkit.triage.findings import evidence_of, launch_finding, match_finding
 from toolkit.triage.incidents import Incident
@@ -18,8 +19,7 @@ ORDER: tuple[Kind, ...] = ("cause", "victim", "warning")
 NOTES_KEPT = 20
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """An incident with the finding that it comes to; `place` orders incidents of one stream."""
 
     incident: Incident
@@ -117,8 +117,7 @@ def _clock(judged: Sequence[Judged]) -> _Clock:
     return _Clock(by_offset=len(files) == 1 and not is_dated, is_comparable=is_dated or is_timed)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Clock:
+class _Clock(msgspec.Struct, frozen=True, kw_only=True):
     """Tells when an incident began, as far as that can be compared."""
 
     by_offset: bool
@@ -143,7 +142,7 @@ def _merge(judged: Sequence[Judged]) -> list[Finding]:
             merged[name] = finding
         else:
             ranks = tuple(sorted({*known.ranks, *finding.ranks}))
-            merged[name] = replace(known, ranks=ranks, count=known.count + finding.count)
+            merged[name] = msgspec.structs.replace(known, ranks=ranks, count=known.count + finding.count)
     found = list(merged.values())
     culprit = found[0] if found and found[0].kind == "cause" else None
     return [_named_by_rank(one, culprit) for one in found]
@@ -159,4 +158,4 @@ def _named_by_rank(finding: Finding, culprit: Finding | None) -> Finding:
     if finding.kind == "victim" and culprit is not None:
         whose = next((f"rank{one.rank}" for one in culprit.evidence if one.rank is not None), "another process")
         after = f" (followed from what failed on {whose}: {culprit.cause})"
-    return replace(finding, summary=f"{who}{finding.summary}{after}")
+    return msgspec.structs.replace(finding, summary=f"{who}{finding.summary}{after}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from toolkit.triage.prefixes import LEVELS, PREFIXES, Level, Need
 from toolkit.triage.stamps import ISO, read_stamp
@@ -40,8 +41,7 @@ _REPEATED = re.compile(r" \[repeated \d+x across cluster\]$")
 """What Ray puts behind a line that several actors wrote."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a log, taken apart.
 
     `text` stands behind all prefixes, with the indentation that the program wrote. `rank` is what the prefixes say,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from toolkit.triage.expressions import evaluate, number_of
 from toolkit.triage.incidents import Incident, Item
@@ -13,8 +14,7 @@ from toolkit.triage.patterns import compiled, line_patterns, line_set
 from toolkit.triage.rules import Rule, RuleBook, When
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Match:
+class Match(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that holds: for which item of the incident (by its place), on which lines, with which named groups."""
 
     rule: Rule

@@ -7,8 +7,9 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from toolkit.errors import StorageError, UsageError
 from toolkit.triage.kinds import Kind, kind_of
@@ -31,8 +32,7 @@ NAMED = 3
 """How many unreadable files of a folder are named, before they are only counted."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One log. `name` is the path as given, or below the folder that was given (with it, where there are several).
 
     `path` is None for standard input. `rank` is told by the name, and None where that tells none, or several.
@@ -43,8 +43,7 @@ class Source:
     rank: int | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Remark:
+class Remark(msgspec.Struct, frozen=True, kw_only=True):
     """What could not be read or was left out, in one line; `source` is a log's name or a place as given."""
 
     source: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
+
+import msgspec
 
 Layer = Literal[
     "environment",
@@ -37,8 +38,7 @@ CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a log: where it stands (`line` from 1), what it says without its prefixes, whose it is."""
 
     file: str
@@ -47,8 +47,7 @@ class Evidence:
     rank: int | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One failure, or one thing that is wrong, told from logs.
 
     `ranks` are those that show it; `count` says how often it was seen in all. `fix` is what to do in words, `command`
@@ -74,8 +73,7 @@ class Finding:
     goes_on: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Diagnosis:
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """All that was found, best first, and never empty: `none` or `unknown` is a finding too.
 
     `notes` are of what is no failure, `remarks` of what could not be read (file, what), `facts` are what the logs and

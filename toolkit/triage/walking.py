@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from toolkit.triage.incidents import PATIENCE, Incident, Stream, finish, is_progress, step_of
 from toolkit.triage.lines import Line, peel
@@ -41,21 +42,19 @@ PROGRESS_WORDS = re.compile(rb"step|iter|training", re.IGNORECASE)
 DIGITS = b"0123456789"
 
 
-@dataclass(kw_only=True, slots=True)
-class Said:
+class Said(msgspec.Struct, kw_only=True):
     """What a log says of a fact, and where."""
 
     value: str
     evidence: Evidence
 
 
-@dataclass(kw_only=True, slots=True)
-class LogRead:
+class LogRead(msgspec.Struct, kw_only=True):
     """What one log holds."""
 
     name: str
-    incidents: list[Incident] = field(default_factory=list)
-    facts: dict[str, Said] = field(default_factory=dict)
+    incidents: list[Incident] = []
+    facts: dict[str, Said] = {}
     progress: Evidence | None = None
     lines: int = 0
     bytes: int = 0
