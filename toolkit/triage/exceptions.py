@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-HEADER = re.compile(r"^([\s|+│]*)(?:Exception Group )?Traceback \(most recent call last\):|_RemoteTraceback:\s*$")
+HEADER = re.compile(r"^(.*?)(?:Exception Group )?Traceback \(most recent call last\):|_RemoteTraceback:\s*$")
 CAUSE = "The above exception was the direct cause of the following exception"
 CONTEXT = "During handling of the above exception, another exception occurred"
 FRAME = re.compile(r'^[\s|]*File "([^"]+)", line (\d+)(?:,? in (.+?))?\s*$')
@@ -19,7 +19,7 @@ RAISED_IN_TRACEBACK = re.compile(rf"^{NAME}(?:: ?|$|(?=\())(.*)$")
 
 CLASS = (
     r"((?:[A-Za-z_]\w*\.)*(?=[A-Z])\w*"
-    r"(?:Error|Exception|Failure|Interrupt|Exit|Node|Timeout|Unsupported|Violation|Abort|NotImplemented))"
+    r"(?:Error|Exception|Failure|Failed|Interrupt|Exit|Node|Timeout|Unsupported|Violation|Abort|NotImplemented))"
 )
 RAISED_ALONE = re.compile(rf"^{CLASS}(?:: ?|$|(?=\(['\"]))(.*)$")
 """Elsewhere the name has to look like one of an exception."""

@@ -72,7 +72,7 @@ def _words(rule: Rule, groups: Mapping[str, str]) -> dict[str, str]:
     """Return what templates may name: groups and facts as they are written, the rule's sums as people read them."""
     numbers = numbers_of(rule, groups)
     sums = {name: _shown(name, numbers[name]) for name in rule.numbers if name in numbers}
-    return {**groups, **sums}
+    return {name: " ".join(text.split()) for name, text in {**groups, **sums}.items()}
 
 
 def _shown(name: str, value: float) -> str:

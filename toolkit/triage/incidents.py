@@ -18,6 +18,7 @@ PATIENCE = 60
 MESSAGE_LINES = 60
 CONTEXT_LINES = 12
 FRAMES_KEPT = 400
+PREFIX_READ = 300
 ITEMS_KEPT = 300
 
 STEP = re.compile(r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?\b['\"]?\s*[:=]?\s*\[?(\d+)", re.IGNORECASE)
@@ -45,8 +46,15 @@ class Item(msgspec.Struct, kw_only=True):
 
     @property
     def at(self) -> Line:
-        """Its first line, or that of the first frame where there is nothing but frames."""
-        return (self.lines or self.frame_lines)[0]
+        """Its first line, or that of the first frame, or of the header, where there is nothing else."""
+        return next(line for line in (*self.lines[:1], *self.frame_lines[:1], self.header) if line is not None)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the logger that wrote it did not call it an error."""
+        said = (self.header, *self.frame_lines[:1], *self.lines[:1])
+        level = next((line.level for line in said if line is not None and line.level), "")
+        return level in ("debug", "info", "warning")
 
 
 class Incident(msgspec.Struct, kw_only=True):
@@ -97,7 +105,7 @@ class Stream:
         self._open: Incident | None = None
         self._item: Item | None = None
         self._in_frames = False
-        self._indent = ""
+        self._prefixes: list[re.Pattern[str]] = []
         self._quiet = 0
 
     @property
@@ -110,8 +118,7 @@ class Stream:
 
         `is_hit` is one that a rule may be about, or that its own level calls an error.
         """
-        if self._indent and line.text.startswith(self._indent):
-            line = msgspec.structs.replace(line, text=line.text[len(self._indent) :])
+        line = self._without_prefixes(line)
         is_taken = self._take_structure(line, offset) or self._take_rest(line, is_hit)
         if not is_taken and is_hit:
             self._add(Item(lines=[line], offset=offset))
@@ -131,13 +138,23 @@ class Stream:
         if self._open is not None and self._open.items:
             self.done.append(self._open)
         self._open = self._item = None
-        self._in_frames, self._indent, self._quiet = False, "", 0
+        self._prefixes.clear()
+        self._in_frames, self._quiet = False, 0
+
+    def _without_prefixes(self, line: Line) -> Line:
+        """Take off what stands before the header of the traceback that is open, and so before all of its lines."""
+        text = line.text
+        for shape in self._prefixes:
+            found = shape.match(text)
+            text = text[found.end() :] if found else text
+        return line if text is line.text else msgspec.structs.replace(line, text=text)
 
     def _take_structure(self, line: Line, offset: int) -> bool:
         """Take what a traceback is made of."""
         text = line.text
         if found := HEADER.search(text):
-            self._indent += found[1] or ""
+            if found[1]:
+                self._prefixes.append(_shape_of(found[1]))
             self._start_frames(offset, header=line)
             return True
         if (frame := read_frame(text)) is not None:
@@ -215,13 +232,13 @@ class Stream:
 
 
 def finish(incident: Incident) -> Incident:
-    """Read each exception's message, now that all of it is there; items of frames alone stay as they are."""
+    """Read each exception's message, now that all of it is there; a traceback without one stays as it is."""
     for item in incident.items:
         if item.name:
             first = read_raised(item.lines[0].text, in_traceback=True)
             message = "\n".join([first[1] if first else "", *(line.text for line in item.lines[1:])])
             item.raised = unwrap(item.name, message)
-    incident.items = [one for one in incident.items if one.lines or one.frames]
+    incident.items = [one for one in incident.items if one.lines or one.frames or one.header]
     return incident
 
 
@@ -239,6 +256,11 @@ def is_step(text: str) -> bool:
 def is_progress(text: str) -> bool:
     """Whether a line says that training went on, or has ended as it should."""
     return is_step(text) or bool(ENDED_WELL.search(text))
+
+
+def _shape_of(prefix: str) -> re.Pattern[str]:
+    """Return the pattern of a prefix of which only numbers change from line to line."""
+    return re.compile(re.sub(r"\d+", r"\\d+", re.escape(prefix[:PREFIX_READ])))
 
 
 def _is_record(line: Line, item: Item) -> bool:

@@ -20,11 +20,16 @@ NOTES_KEPT = 20
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """An incident with the finding that it comes to; `place` orders incidents of one stream."""
+    """An incident with the finding that it comes to, and the place of its file among all.
+
+    `is_generic` is a finding by a rule that decides only where no other does, `is_vague` one of a line that is called
+    an error and says no more.
+    """
 
     incident: Incident
     finding: Finding
     is_generic: bool
+    is_vague: bool
     file_at: int
 
     @property
@@ -35,8 +40,9 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def standing(self) -> tuple[int, bool, bool, bool, int]:
         """How it stands among those of its own stream: the least is what made it fail."""
+        kind: Kind = "victim" if self.is_vague else self.finding.kind
         return (
-            ORDER.index(self.finding.kind), self.finding.goes_on, self.finding.layer == "unknown", self.is_generic,
+            ORDER.index(kind), self.finding.goes_on, self.finding.layer == "unknown", self.is_generic,
             self.incident.offset,
         )  # fmt: skip
 
@@ -44,20 +50,20 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 def judge(logs: Sequence[LogRead], book: RuleBook, given: Mapping[str, str]) -> tuple[list[Finding], list[Evidence]]:
     """Return the findings, best first and never none, and what the logs note that is no failure.
 
-    `given` are facts of the launch from elsewhere, which count more than what a log says.
+    `given` are facts of the launch from elsewhere, which count more than what a log says; but a variable that is not
+    set says nothing against a log in which the same is asked for in another way.
     """
     judged: list[Judged] = []
     notes: list[Evidence] = []
+    everywhere = all_facts(logs)
     for at, log in enumerate(logs):
-        facts = {**all_facts(logs), **{name: said.value for name, said in log.facts.items()}, **given}
+        facts = _joined({**everywhere, **{name: said.value for name, said in log.facts.items()}}, given)
         for incident in log.incidents:
-            matches = match_incident(incident, book, facts)
-            finding, match = _decide(incident, matches)
-            if finding is None:
-                notes += [evidence_of(incident, one.lines[0]) for one in matches if one.rule.kind == "note"][:1]
-                continue
-            is_generic = match is None or match.rule.generic
-            judged.append(Judged(incident=incident, finding=finding, is_generic=is_generic, file_at=at))
+            decided = _decide(incident, match_incident(incident, book, facts), file_at=at)
+            if isinstance(decided, Judged):
+                judged.append(decided)
+            else:
+                notes += decided
     findings = _merge(_in_order(judged))
     launch = _judge_launch(logs, book, given)
     known = {one.cause for one in findings}
@@ -67,8 +73,8 @@ def judge(logs: Sequence[LogRead], book: RuleBook, given: Mapping[str, str]) -> 
 
 def _judge_launch(logs: Sequence[LogRead], book: RuleBook, given: Mapping[str, str]) -> list[Finding]:
     """Return what is wrong with the launch itself."""
-    facts = {**all_facts(logs), **given}
-    said = {name: one for log in logs for name, one in log.facts.items() if name not in given}
+    facts = _joined(all_facts(logs), given)
+    said = {name: one for log in logs for name, one in log.facts.items() if facts[name] == one.value}
     return [launch_finding(rule, facts, said) for rule in match_launch(book, facts)]
 
 
@@ -77,15 +83,32 @@ def all_facts(logs: Sequence[LogRead]) -> dict[str, str]:
     return {name: said.value for log in logs for name, said in log.facts.items()}
 
 
-def _decide(incident: Incident, matches: Sequence[Match]) -> tuple[Finding | None, Match | None]:
-    """Return what an incident comes to: the first specific cause in it, before what is generic, victim or warning."""
+def _joined(said: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    return {**said, **{name: value for name, value in given.items() if value or name not in said}}
+
+
+def _decide(incident: Incident, matches: Sequence[Match], *, file_at: int) -> Judged | list[Evidence]:
+    """Return what an incident comes to: the first specific cause in it, before what is generic, victim or warning.
+
+    Where it comes to no failure, that is the lines to note. What a logger did not call an error, and training went on
+    after, is none.
+    """
     deciding = [one for one in matches if one.rule.kind in ORDER]
-    if deciding:
-        best = min(deciding, key=lambda one: (ORDER.index(one.rule.kind), one.rule.generic, one.at))
-        return match_finding(incident, best), best
+    best = min(deciding, key=lambda one: (ORDER.index(one.rule.kind), one.rule.generic, one.at), default=None)
+    noted = [one for one in matches if one.rule.kind == "note"]
+    if best is not None and best.rule.kind != "warning" and incident.goes_on and incident.items[best.at].is_quiet:
+        noted, best = [*noted, best], None
+    if best is not None:
+        return Judged(
+            incident=incident, finding=match_finding(incident, best), is_generic=best.rule.generic, is_vague=False,
+            file_at=file_at,
+        )  # fmt: skip
     wrappers = {one.at for one in matches if one.rule.kind == "wrapper"}
-    noted = {one.at for one in matches if one.rule.kind == "note"}
-    return unknown_finding(incident, wrappers=wrappers, noted=noted), None
+    finding = unknown_finding(incident, wrappers=wrappers, noted={one.at for one in noted})
+    if finding is None:
+        return [evidence_of(incident, one.lines[0]) for one in noted][:1]
+    is_vague = all(item.raised is None for item in incident.items)
+    return Judged(incident=incident, finding=finding, is_generic=True, is_vague=is_vague, file_at=file_at)
 
 
 # --- which came first -----------------------------------------------------------------------------------------------
@@ -102,10 +125,10 @@ def _in_order(judged: Sequence[Judged]) -> list[Judged]:
             first[one.stream] = one
     clock = _clock(list(first.values()))
 
-    def key(one: Judged) -> tuple[int, bool, bool, float, int, tuple[int, bool, bool, bool, int]]:
-        kind, goes_on = one.standing[:2]
+    def key(one: Judged) -> tuple[bool, int, bool, float, int, tuple[int, bool, bool, bool, int]]:
         is_second = first[one.stream] is not one
-        return kind, goes_on, is_second, clock(one), one.file_at, one.standing
+        kind = ORDER.index(one.finding.kind)
+        return is_second, kind, one.finding.goes_on, clock(one), one.file_at, one.standing
 
     return sorted(judged, key=key)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Sequence
 
 from toolkit.triage.findings import evidence_of
@@ -14,27 +15,32 @@ COLLECT = (
     "every rank; a run in eager (no compile) with the same data says whether compiling matters at all"
 )
 COLLECT_ELSEWHERE = "diagnose the whole log of every rank; what failed here is not in torch's or torch_npu's own words"
+LIBRARY = re.compile(r"(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|torchinductor")
 FRAMEWORK = ("/torch/", "/torch_npu/", "/triton/", "torchinductor", "cann_ops_transformer")
 
 
 def unknown_finding(incident: Incident, *, wrappers: Container[int], noted: Container[int]) -> Finding | None:
     """Say what failed without knowing why; None where an incident holds no failure.
 
-    That is one of lines that a logger calls errors and that training went on after.
+    Training went on after that one, and it is of lines without an exception, of what a logger did not call an error, or
+    of a package that is done without.
     """
     places = [at for at, item in enumerate(incident.items) if at not in noted and _tells_of_failure(item)]
+    if incident.goes_on:
+        places = [at for at in places if not _is_survivable(incident.items[at])]
     raised = [at for at in places if incident.items[at].raised is not None]
     inner = next((at for at in raised if at not in wrappers), raised[0] if raised else None)
-    if inner is None and (not places or incident.goes_on):
+    if not places:
         return None
     item = incident.items[places[0] if inner is None else inner]
+    is_wrapper = inner is not None and inner in wrappers
     is_framework = any(word in frame.path for frame in item.frames for word in FRAMEWORK)
-    lines = [*item.lines[:1], *item.frame_lines[-1:]]
+    lines = [*item.lines[:1], *item.frame_lines[-1:]] or [item.at]
     return Finding(
         layer="unknown",
         cause="unrecognized",
-        kind="cause",
-        summary=_summary(item, is_framework=is_framework, is_wrapper=inner in wrappers if inner is not None else False),
+        kind="victim" if is_wrapper else "cause",
+        summary=_summary(item, is_framework=is_framework, is_wrapper=is_wrapper),
         confidence="low",
         evidence=tuple(evidence_of(incident, line) for line in lines),
         ranks=() if incident.rank is None else (incident.rank,),
@@ -49,6 +55,11 @@ def _tells_of_failure(item: Item) -> bool:
     """Whether an item is more than frames that a logger shows for its own reasons, as TORCH_LOGS does."""
     is_cut = item.header is not None and item.header.level not in ("debug", "info")
     return bool(item.lines) or is_cut or any(line.level in ("error", "fatal") for line in item.frame_lines[:1])
+
+
+def _is_survivable(item: Item) -> bool:
+    is_optional = item.raised is not None and item.raised.name in ("ImportError", "ModuleNotFoundError")
+    return (item.raised is None and not item.frames) or item.is_quiet or is_optional
 
 
 def nothing_failed(logs: Sequence[LogRead]) -> Finding:
@@ -81,6 +92,9 @@ def _summary(item: Item, *, is_framework: bool, is_wrapper: bool) -> str:
         return f"only the wrapper is in the log, not what it wraps: {first}"
     last = item.frames[-1] if item.frames else None
     where = f" in {last.path}:{last.line} ({last.function})" if last else ""
+    own = next((frame for frame in reversed(item.frames) if not LIBRARY.search(frame.path)), None)
+    if own is not None and own is not last:
+        where += f", called from {own.path}:{own.line} ({own.function})"
     whose = "" if is_framework or not item.frames else "; nothing of torch or the NPU is in its traceback"
     said = ": ".join(filter(None, (item.raised.name, _first(item.raised.message))))
     return f"{said}{where}: no rule knows it{whose}"

@@ -175,3 +175,83 @@ def test_faults_of_rules_are_told_together() -> None:
         "too-warm: '(?=x)(?P<degrees>\\\\d+)': b'invalid perl operator: (?='",
         "too-warm: 'degrees >' is no expression",
     ]
+
+
+QUIET = (
+    "2026-06-02 03:06:40.000 WARNING error: ub overflow, requires 2097152 bits while 1572864 bits available, skipped\n"
+)
+STEP = "2026-06-02 03:10:00.000 INFO step: 8  loss: 2.0\n"
+OPTIONAL = (
+    'Traceback (most recent call last):\n  File "/opt/a.py", line 3, in f\n'
+    "ModuleNotFoundError: No module named 'apex'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "layer"),
+    [
+        pytest.param(QUIET + STEP, "none", id="a warning that training survived"),
+        pytest.param(QUIET, "codegen", id="a warning at the end"),
+        pytest.param(OPTIONAL + STEP, "none", id="a package that is done without"),
+        pytest.param(OPTIONAL, "unknown", id="a package at the end"),
+        pytest.param("ERROR the disk is nearly full\n" + STEP, "none", id="a line that training survived"),
+        pytest.param("ERROR the disk is full\n", "unknown", id="a line at the end"),
+    ],
+)
+def test_what_no_logger_calls_an_error_and_training_survives_is_no_failure(text: str, layer: str) -> None:
+    assert [one.layer for one in findings({"a.log": text})] == [layer]
+
+
+def test_a_wrapper_alone_is_a_victim_of_what_another_rank_says() -> None:
+    wrapper = (
+        "{when} [rank1]: torch._inductor.exc.InductorError: SubprocException: An exception occurred in a subprocess"
+    )
+
+    found = findings({"rank1.log": wrapper.format(when=EARLY), "rank3.log": OVERFLOW.format(when=LATE)})
+
+    assert [(one.layer, one.kind) for one in found] == [("codegen", "cause"), ("unknown", "victim")]
+
+
+def test_a_known_time_out_decides_before_a_line_that_only_says_error() -> None:
+    found = findings({"rank0.log": f"{EARLY} ERROR wait for the socket\n" + TIMED_OUT.format(when=LATE)})
+
+    assert found[0].cause == "peer-timed-out"
+
+
+def test_a_variable_that_is_not_set_says_nothing_against_the_log() -> None:
+    text = RULES + "\n[[fact]]\nname = 'asked'\nline = 'asked=(?P<value>\\w+)'\nanchors = ['asked=']\n"
+
+    (found,) = findings({"a.log": "asked=nobody\n"}, book=book_of(text), facts={"told": "", "asked": ""})
+
+    assert found.summary == "asked for nobody"
+
+
+def test_the_user_s_own_frame_is_named_beside_a_library_s() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/opt/train/data.py", line 3, in load\n'
+        '  File "/usr/lib/python3.11/json/decoder.py", line 355, in raw_decode\n'
+        "json.decoder.JSONDecodeError: Expecting value\n"
+    )
+
+    (found,) = findings({"a.log": text})
+
+    assert found.summary == (
+        "JSONDecodeError: Expecting value in /usr/lib/python3.11/json/decoder.py:355 (raw_decode), called from "
+        "/opt/train/data.py:3 (load): no rule knows it; nothing of torch or the NPU is in its traceback"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bash: torchrun: command not found",
+        "docker: Error response from daemon: no space",
+        "Unhandled exception. System.X: y",
+        "===== 1 failed, 11 passed in 0.21s =====",
+        "nginx: [emerg] bind() to 0.0.0.0:80 failed",
+        "MPI_ABORT was invoked on rank 3",
+        "│ Error: Missing required argument",
+    ],
+)
+def test_failures_of_other_programs_are_unknown(text: str) -> None:
+    assert [one.layer for one in findings({"a.log": text})] == ["unknown"]
