@@ -61,7 +61,8 @@ class Incident(msgspec.Struct, kw_only=True):
     """Items that one process logged together.
 
     It stands between two offsets of its file, or comes again up to the last. `last_step` is the last step that the
-    process had logged before, `before` the last line with a time, `goes_on` whether it logs steps after.
+    process had logged before, `before` the last line with a time, `goes_on` whether it logs steps after, and
+    `run_goes_on` whether any process does.
     """
 
     file: str
@@ -72,6 +73,7 @@ class Incident(msgspec.Struct, kw_only=True):
     last_step: int | None = None
     before: Line | None = None
     goes_on: bool = False
+    run_goes_on: bool = False
     count: int = 1
 
     @property

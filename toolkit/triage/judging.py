@@ -11,7 +11,7 @@ from toolkit.triage.findings import evidence_of, launch_finding, match_finding
 from toolkit.triage.incidents import Incident
 from toolkit.triage.matching import Match, match_incident, match_launch
 from toolkit.triage.rules import RuleBook
-from toolkit.triage.unknown import nothing_failed, unknown_finding
+from toolkit.triage.unknown import is_optional, nothing_failed, unknown_finding
 from toolkit.triage.values import Evidence, Finding, Kind
 from toolkit.triage.walking import LogRead
 
@@ -23,7 +23,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """An incident with the finding that it comes to, and the place of its file among all.
 
     `is_generic` is a finding by a rule that decides only where no other does, `is_vague` one of a line that is called
-    an error and says no more.
+    an error and says no more, or of a package that may be done without.
     """
 
     incident: Incident
@@ -96,7 +96,7 @@ def _decide(incident: Incident, matches: Sequence[Match], *, file_at: int) -> Ju
     deciding = [one for one in matches if one.rule.kind in ORDER]
     best = min(deciding, key=lambda one: (ORDER.index(one.rule.kind), one.rule.generic, one.at), default=None)
     noted = [one for one in matches if one.rule.kind == "note"]
-    if best is not None and best.rule.kind != "warning" and incident.goes_on and incident.items[best.at].is_quiet:
+    if best is not None and best.rule.kind != "warning" and incident.run_goes_on and incident.items[best.at].is_quiet:
         noted, best = [*noted, best], None
     if best is not None:
         return Judged(
@@ -107,7 +107,7 @@ def _decide(incident: Incident, matches: Sequence[Match], *, file_at: int) -> Ju
     finding = unknown_finding(incident, wrappers=wrappers, noted={one.at for one in noted})
     if finding is None:
         return [evidence_of(incident, one.lines[0]) for one in noted][:1]
-    is_vague = all(item.raised is None for item in incident.items)
+    is_vague = all(item.raised is None or is_optional(item) for item in incident.items)
     return Judged(incident=incident, finding=finding, is_generic=True, is_vague=is_vague, file_at=file_at)
 
 
@@ -125,10 +125,10 @@ def _in_order(judged: Sequence[Judged]) -> list[Judged]:
             first[one.stream] = one
     clock = _clock(list(first.values()))
 
-    def key(one: Judged) -> tuple[bool, int, bool, float, int, tuple[int, bool, bool, bool, int]]:
+    def key(one: Judged) -> tuple[bool, int, bool, bool, float, int, tuple[int, bool, bool, bool, int]]:
         is_second = first[one.stream] is not one
         kind = ORDER.index(one.finding.kind)
-        return is_second, kind, one.finding.goes_on, clock(one), one.file_at, one.standing
+        return is_second, kind, one.is_vague, one.finding.goes_on, clock(one), one.file_at, one.standing
 
     return sorted(judged, key=key)
 

@@ -136,6 +136,8 @@ def _facts_hold(when: When, facts: Mapping[str, str]) -> dict[str, str] | None:
     """Return the facts that a rule asks for; None where one of them is another, or known where it must not be."""
     if any(name in facts for name in when.no_facts):
         return None
+    if any(name in facts and _whole(pattern, facts[name]) for name, pattern in when.not_facts.items()):
+        return None
     for name, pattern in when.facts.items():
         if name not in facts or not _whole(pattern, facts[name]):
             return None

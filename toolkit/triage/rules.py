@@ -29,8 +29,9 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     searched in that exception's message; `frame` in each frame of its traceback, written `path:line in function:
     source`; `last_frame` only in the one that raised. Of the incident (what was logged together by one process):
     `near` are all found in some line of it, `not_near` and `no_frame` in none. Of the run: `facts` match wholly (an
-    empty pattern is a fact that is known to be unset), `no_facts` are not known. `where` is a condition on numbers: on
-    groups that the patterns name, and on `last_step` (the last step that the process logged before).
+    empty pattern is a fact that is known to be unset), `not_facts` match none, `no_facts` are not known. `where` is a
+    condition on numbers: on groups that the patterns name, and on `last_step` (the last step that the process logged
+    before).
     """
 
     line: str = ""
@@ -42,6 +43,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     not_near: list[str] = []
     no_frame: str = ""
     facts: dict[str, str] = {}
+    not_facts: dict[str, str] = {}
     no_facts: list[str] = []
     where: str = ""
 
@@ -54,7 +56,9 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def patterns(self) -> list[str]:
         """Every pattern of it."""
         own = (self.line, self.exception, self.message, self.frame, self.last_frame, self.no_frame)
-        return [one for one in (*own, *self.near, *self.not_near, *self.facts.values()) if one]
+        return [
+            one for one in (*own, *self.near, *self.not_near, *self.facts.values(), *self.not_facts.values()) if one
+        ]
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ def unknown_finding(incident: Incident, *, wrappers: Container[int], noted: Cont
     of a package that is done without.
     """
     places = [at for at, item in enumerate(incident.items) if at not in noted and _tells_of_failure(item)]
-    if incident.goes_on:
+    if incident.run_goes_on:
         places = [at for at in places if not _is_survivable(incident.items[at])]
     raised = [at for at in places if incident.items[at].raised is not None]
     inner = next((at for at in raised if at not in wrappers), raised[0] if raised else None)
@@ -57,9 +57,14 @@ def _tells_of_failure(item: Item) -> bool:
     return bool(item.lines) or is_cut or any(line.level in ("error", "fatal") for line in item.frame_lines[:1])
 
 
+def is_optional(item: Item) -> bool:
+    """Whether an item tells of a package that could not be imported, which programs often do without."""
+    return item.raised is not None and item.raised.name in ("ImportError", "ModuleNotFoundError")
+
+
 def _is_survivable(item: Item) -> bool:
-    is_optional = item.raised is not None and item.raised.name in ("ImportError", "ModuleNotFoundError")
-    return (item.raised is None and not item.frames) or item.is_quiet or is_optional
+    is_line = item.raised is None and not item.frames
+    return is_line or item.is_quiet or is_optional(item)
 
 
 def nothing_failed(logs: Sequence[LogRead]) -> Finding:

@@ -108,7 +108,9 @@ class _Walker:
         self._log.lines = self._number - (1 if self._chunk.endswith(b"\n") or not self._chunk else 0)
         self._log.bytes = self._base
         for incident in self._log.incidents:
-            incident.goes_on = self._goes_on_after(incident)
+            after = [line.rank for line in self._progress_after(incident)]
+            incident.goes_on = any(rank in (None, incident.rank) for rank in after)
+            incident.run_goes_on = bool(after)
         self._log.progress = self._last_progress()
         return self._log
 
@@ -227,9 +229,9 @@ class _Walker:
         lines = (peel(raw.decode("utf-8", "replace"), 0) for raw in reversed(held.split(b"\n")[-LINES_BACK:]))
         return next((line for line in lines if line.when is not None and line.rank in (None, rank)), None)
 
-    def _goes_on_after(self, incident: Incident) -> bool:
-        after = self._backwards(self._base, after=incident.last_offset)
-        return any(is_progress(line.text) for line in after if line.rank in (None, incident.rank))
+    def _progress_after(self, incident: Incident) -> Iterator[Line]:
+        lines = self._backwards(self._base, after=incident.last_offset)
+        return (line for line in lines if is_progress(line.text))
 
     def _last_progress(self) -> Evidence | None:
         lines = self._backwards(self._base, number=self._number)
