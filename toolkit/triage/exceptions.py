@@ -25,6 +25,9 @@ RAISED_ALONE = re.compile(rf"^{CLASS}(?:: ?|$|(?=\(['\"]))(.*)$")
 """Elsewhere the name has to look like one of an exception."""
 
 INNER = re.compile(rf"^\s*{CLASS}(?:: ?|\s*\n|$)")
+QUOTED = re.compile(rf"with fake tensors: [^\n]*?\bgot {CLASS}\((['\"])((?:\\.|(?!\2)[^\n])*)\2,?\)")
+"""How Dynamo repeats what a fake function raised."""
+
 RAISED_BY_BACKEND = re.compile(r"^\s*backend='?\w+'? raised:\s*")
 
 Link = Literal["", "cause", "context"]
@@ -69,9 +72,13 @@ def unwrap(name: str, message: str) -> Raised:
         rest = RAISED_BY_BACKEND.sub("", rest)
         found = INNER.match(rest)
         if found is None:
-            return Raised(names=tuple(names), message=rest.strip("\n"))
+            break
         names.append(_short(found[1]))
         rest = rest[found.end() :]
+    if found := QUOTED.search(rest):
+        names.append(_short(found[1]))
+        rest = found[3].replace(f"\\{found[2]}", found[2]) + rest[found.end() :]
+    return Raised(names=tuple(names), message=rest.strip("\n"))
 
 
 def read_frame(text: str) -> tuple[str, int, str] | None:

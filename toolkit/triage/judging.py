@@ -104,10 +104,11 @@ def _decide(incident: Incident, matches: Sequence[Match], *, file_at: int) -> Ju
             file_at=file_at,
         )  # fmt: skip
     wrappers = {one.at for one in matches if one.rule.kind == "wrapper"}
-    finding = unknown_finding(incident, wrappers=wrappers, noted={one.at for one in noted})
-    if finding is None:
+    unknown = unknown_finding(incident, wrappers=wrappers, noted={one.at for one in noted})
+    if unknown is None:
         return [evidence_of(incident, one.lines[0]) for one in noted][:1]
-    is_vague = all(item.raised is None or is_optional(item) for item in incident.items)
+    finding, item = unknown
+    is_vague = item.raised is None or is_optional(item)
     return Judged(incident=incident, finding=finding, is_generic=True, is_vague=is_vague, file_at=file_at)
 
 

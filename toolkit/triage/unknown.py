@@ -19,8 +19,10 @@ LIBRARY = re.compile(r"(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|torchindu
 FRAMEWORK = ("/torch/", "/torch_npu/", "/triton/", "torchinductor", "cann_ops_transformer")
 
 
-def unknown_finding(incident: Incident, *, wrappers: Container[int], noted: Container[int]) -> Finding | None:
-    """Say what failed without knowing why; None where an incident holds no failure.
+def unknown_finding(
+    incident: Incident, *, wrappers: Container[int], noted: Container[int]
+) -> tuple[Finding, Item] | None:
+    """Say what failed without knowing why, and by which item; None where an incident holds no failure.
 
     Training went on after that one, and it is of lines without an exception, of what a logger did not call an error, or
     of a package that is done without.
@@ -36,7 +38,7 @@ def unknown_finding(incident: Incident, *, wrappers: Container[int], noted: Cont
     is_wrapper = inner is not None and inner in wrappers
     is_framework = any(word in frame.path for frame in item.frames for word in FRAMEWORK)
     lines = [*item.lines[:1], *item.frame_lines[-1:]] or [item.at]
-    return Finding(
+    finding = Finding(
         layer="unknown",
         cause="unrecognized",
         kind="victim" if is_wrapper else "cause",
@@ -49,6 +51,7 @@ def unknown_finding(incident: Incident, *, wrappers: Container[int], noted: Cont
         source="no rule applies",
         goes_on=incident.goes_on,
     )
+    return finding, item
 
 
 def _tells_of_failure(item: Item) -> bool:

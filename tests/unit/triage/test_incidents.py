@@ -201,3 +201,15 @@ def test_a_traceback_that_another_program_shows_further_in(before: str) -> None:
     (incident,) = read(text).incidents
 
     assert summary(incident) == [("ValueError", ["inner"], "seven")]
+
+
+def test_what_dynamo_repeats_of_a_fake_function_is_the_innermost() -> None:
+    message = (
+        "Dynamo failed to run FX node with fake tensors: call_function mylib.op(*(FakeTensor(..., size=(4,)),), **{}): "
+        'got TypeError("empty(): argument \'size\' … \\"must be ints,but got float\\"")\n\nfrom user code:\n  File …'
+    )
+
+    raised = unwrap("torch._dynamo.exc.TorchRuntimeError", message)
+
+    assert raised.names == ("TorchRuntimeError", "TypeError")
+    assert raised.message.startswith("empty(): argument 'size' … \"must be ints,but got float\"\n\nfrom user code:")
