@@ -10,7 +10,7 @@ import msgspec
 from toolkit.triage.findings import evidence_of, launch_finding, match_finding
 from toolkit.triage.incidents import Incident
 from toolkit.triage.matching import Match, match_incident, match_launch
-from toolkit.triage.rules import RuleBook
+from toolkit.triage.rules import Rule, RuleBook
 from toolkit.triage.unknown import is_optional, nothing_failed, unknown_finding
 from toolkit.triage.values import Evidence, Finding, Kind
 from toolkit.triage.walking import LogRead
@@ -59,7 +59,7 @@ def judge(logs: Sequence[LogRead], book: RuleBook, given: Mapping[str, str]) -> 
     for at, log in enumerate(logs):
         facts = _joined({**everywhere, **{name: said.value for name, said in log.facts.items()}}, given)
         for incident in log.incidents:
-            decided = _decide(incident, match_incident(incident, book, facts), file_at=at)
+            decided = _decide(incident, match_incident(incident, book, facts), book, file_at=at)
             if isinstance(decided, Judged):
                 judged.append(decided)
             else:
@@ -87,16 +87,18 @@ def _joined(said: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]
     return {**said, **{name: value for name, value in given.items() if value or name not in said}}
 
 
-def _decide(incident: Incident, matches: Sequence[Match], *, file_at: int) -> Judged | list[Evidence]:
+def _decide(
+    incident: Incident, matches: Sequence[Match], book: RuleBook, *, file_at: int
+) -> Judged | list[Evidence]:  # fmt: skip
     """Return what an incident comes to: the first specific cause in it, before what is generic, victim or warning.
 
     Where it comes to no failure, that is the lines to note. What a logger did not call an error, and training went on
-    after, is none.
+    after, is none, unless it is that training computes something else.
     """
     deciding = [one for one in matches if one.rule.kind in ORDER]
     best = min(deciding, key=lambda one: (ORDER.index(one.rule.kind), one.rule.generic, one.at), default=None)
     noted = [one for one in matches if one.rule.kind == "note"]
-    if best is not None and best.rule.kind != "warning" and incident.run_goes_on and incident.items[best.at].is_quiet:
+    if best is not None and incident.run_goes_on and incident.items[best.at].is_quiet and _may_be_survived(best.rule):
         noted, best = [*noted, best], None
     if best is not None:
         return Judged(
@@ -104,12 +106,16 @@ def _decide(incident: Incident, matches: Sequence[Match], *, file_at: int) -> Ju
             file_at=file_at,
         )  # fmt: skip
     wrappers = {one.at for one in matches if one.rule.kind == "wrapper"}
-    unknown = unknown_finding(incident, wrappers=wrappers, noted={one.at for one in noted})
+    unknown = unknown_finding(incident, book, wrappers=wrappers, noted={one.at for one in noted})
     if unknown is None:
         return [evidence_of(incident, one.lines[0]) for one in noted][:1]
     finding, item = unknown
     is_vague = item.raised is None or is_optional(item)
     return Judged(incident=incident, finding=finding, is_generic=True, is_vague=is_vague, file_at=file_at)
+
+
+def _may_be_survived(rule: Rule) -> bool:
+    return rule.kind != "warning" and rule.layer != "fusion"
 
 
 # --- which came first -----------------------------------------------------------------------------------------------

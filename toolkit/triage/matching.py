@@ -24,7 +24,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def match_incident(incident: Incident, book: RuleBook, facts: Mapping[str, str]) -> list[Match]:
-    """Return every rule that holds for an incident, once, for the first item that it holds for."""
+    """Return every rule that holds for an incident, once: for the first item that its logger does not play down."""
     texts = incident.texts
     known = line_patterns(book)
     lines = [{known[at] for at in line_set(book).Match(item.text) or ()} for item in incident.items]
@@ -57,7 +57,7 @@ def _first(
     tried = (when for when in rule.when if when.is_of_item)
     tried = (when for when in tried if not when.line or any(when.line in one for one in lines))
     found = (match for when in tried for match in _matches(rule, when, incident, texts, facts))
-    return min(found, key=lambda match: match.at, default=None)
+    return min(found, key=lambda match: (incident.items[match.at].is_quiet, match.at), default=None)
 
 
 def _matches(
@@ -77,7 +77,6 @@ def _matches(
         if when.where and not evaluate(when.where, numbers_of(rule, groups)):
             continue
         yield Match(rule=rule, at=at, lines=lines, groups=groups)
-        return
 
 
 def _item_holds(when: When, item: Item) -> tuple[dict[str, str], tuple[Line, ...]] | None:
@@ -100,6 +99,8 @@ def _item_holds(when: When, item: Item) -> tuple[dict[str, str], tuple[Line, ...
                 return None
             groups |= _named(found)
         lines.append(item.lines[0])
+    if when.not_frame and any(compiled(when.not_frame).search(str(frame)) for frame in item.frames):
+        return None
     for pattern, frames in ((when.frame, range(len(item.frames))), (when.last_frame, _raising(item))):
         if pattern:
             hit = next(((at, m) for at in frames if (m := compiled(pattern).search(str(item.frames[at])))), None)

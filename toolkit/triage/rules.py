@@ -27,11 +27,11 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Of the item (an exception with its traceback, or a line with what is indented below it): `line` is searched in all
     of its text; `exception` is the whole name of the innermost exception's class, without its module; `message` is
     searched in that exception's message; `frame` in each frame of its traceback, written `path:line in function:
-    source`; `last_frame` only in the one that raised. Of the incident (what was logged together by one process):
-    `near` are all found in some line of it, `not_near` and `no_frame` in none. Of the run: `facts` match wholly (an
-    empty pattern is a fact that is known to be unset), `not_facts` match none, `no_facts` are not known. `where` is a
-    condition on numbers: on groups that the patterns name, and on `last_step` (the last step that the process logged
-    before).
+    source`; `last_frame` only in the one that raised, `not_frame` in none of them. Of the incident (what was logged
+    together by one process): `near` are all found in some line of it, `not_near` and `no_frame` in none. Of the run:
+    `facts` match wholly (an empty pattern is a fact that is known to be unset), `not_facts` match none, `no_facts` are
+    not known. `where` is a condition on numbers: on groups that the patterns name, and on `last_step` (the last step
+    that the process logged before).
     """
 
     line: str = ""
@@ -39,6 +39,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     message: str = ""
     frame: str = ""
     last_frame: str = ""
+    not_frame: str = ""
     near: list[str] = []
     not_near: list[str] = []
     no_frame: str = ""
@@ -55,7 +56,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def patterns(self) -> list[str]:
         """Every pattern of it."""
-        own = (self.line, self.exception, self.message, self.frame, self.last_frame, self.no_frame)
+        own = (self.line, self.exception, self.message, self.frame, self.last_frame, self.not_frame, self.no_frame)
         return [
             one for one in (*own, *self.near, *self.not_near, *self.facts.values(), *self.not_facts.values()) if one
         ]

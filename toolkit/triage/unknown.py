@@ -7,6 +7,8 @@ from collections.abc import Container, Sequence
 
 from toolkit.triage.findings import evidence_of
 from toolkit.triage.incidents import Incident, Item
+from toolkit.triage.patterns import mark_set
+from toolkit.triage.rules import RuleBook
 from toolkit.triage.values import Evidence, Finding
 from toolkit.triage.walking import LogRead
 
@@ -20,14 +22,14 @@ FRAMEWORK = ("/torch/", "/torch_npu/", "/triton/", "torchinductor", "cann_ops_tr
 
 
 def unknown_finding(
-    incident: Incident, *, wrappers: Container[int], noted: Container[int]
-) -> tuple[Finding, Item] | None:
+    incident: Incident, book: RuleBook, *, wrappers: Container[int], noted: Container[int]
+) -> tuple[Finding, Item] | None:  # fmt: skip
     """Say what failed without knowing why, and by which item; None where an incident holds no failure.
 
     Training went on after that one, and it is of lines without an exception, of what a logger did not call an error, or
     of a package that is done without.
     """
-    places = [at for at, item in enumerate(incident.items) if at not in noted and _tells_of_failure(item)]
+    places = [at for at, item in enumerate(incident.items) if at not in noted and _tells_of_failure(item, book)]
     if incident.run_goes_on:
         places = [at for at in places if not _is_survivable(incident.items[at])]
     raised = [at for at in places if incident.items[at].raised is not None]
@@ -54,10 +56,13 @@ def unknown_finding(
     return finding, item
 
 
-def _tells_of_failure(item: Item) -> bool:
-    """Whether an item is more than frames that a logger shows for its own reasons, as TORCH_LOGS does."""
-    is_cut = item.header is not None and item.header.level not in ("debug", "info")
-    return bool(item.lines) or is_cut or any(line.level in ("error", "fatal") for line in item.frame_lines[:1])
+def _tells_of_failure(item: Item, book: RuleBook) -> bool:
+    """Whether an item is more than a line that a rule might have been about, or frames that TORCH_LOGS shows."""
+    if item.raised is not None:
+        return True
+    is_cut = not item.lines and item.header is not None and item.header.level not in ("debug", "info")
+    is_loud = any(line.level in ("error", "fatal") for line in (*item.lines[:1], *item.frame_lines[:1]))
+    return is_cut or is_loud or any(mark_set(book).Match(line.text) for line in item.lines[:1])
 
 
 def is_optional(item: Item) -> bool:
