@@ -100,6 +100,8 @@ def _decide(
     noted = [one for one in matches if one.rule.kind == "note"]
     if best is not None and incident.run_goes_on and incident.items[best.at].is_quiet and _may_be_survived(best.rule):
         noted, best = [*noted, best], None
+    if best is not None and best.rule.kind == "victim" and _raises_before(incident, best.at, matches):
+        best = None
     if best is not None:
         return Judged(
             incident=incident, finding=match_finding(incident, best), is_generic=best.rule.generic, is_vague=False,
@@ -112,6 +114,13 @@ def _decide(
     finding, item = unknown
     is_vague = item.raised is None or is_optional(item)
     return Judged(incident=incident, finding=finding, is_generic=True, is_vague=is_vague, file_at=file_at)
+
+
+def _raises_before(incident: Incident, at: int, matches: Sequence[Match]) -> bool:
+    """Whether something that no rule knows was raised, with its traceback, before the item at a place."""
+    known = {one.at for one in matches}
+    before = [item for place, item in enumerate(incident.items[:at]) if place not in known]
+    return any(item.raised is not None and item.frames and not is_optional(item) for item in before)
 
 
 def _may_be_survived(rule: Rule) -> bool:
@@ -131,10 +140,12 @@ def _in_order(judged: Sequence[Judged]) -> list[Judged]:
         if one.stream not in first or one.standing < first[one.stream].standing:
             first[one.stream] = one
     clock = _clock(list(first.values()))
+    victims = {one.incident.rank for one in judged if one.finding.kind == "victim"}
 
     def key(one: Judged) -> tuple[bool, int, bool, bool, float, int, tuple[int, bool, bool, bool, int]]:
         is_second = first[one.stream] is not one
-        kind = ORDER.index(one.finding.kind)
+        is_somebody_s = one.is_vague and one.incident.rank in (None, *victims)
+        kind = ORDER.index("victim" if is_somebody_s and victims else one.finding.kind)
         return is_second, kind, one.is_vague, one.finding.goes_on, clock(one), one.file_at, one.standing
 
     return sorted(judged, key=key)
