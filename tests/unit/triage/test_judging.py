@@ -251,6 +251,9 @@ def test_the_user_s_own_frame_is_named_beside_a_library_s() -> None:
         "nginx: [emerg] bind() to 0.0.0.0:80 failed",
         "MPI_ABORT was invoked on rank 3",
         "│ Error: Missing required argument",
+        "train.py: error: the following arguments are required: --data",
+        "slurmstepd: error: *** JOB 77 ON node3 CANCELLED AT 2026-06-11T08:00:00 DUE TO TIME LIMIT ***",
+        "ssh: connect to host node3 port 22: Connection refused",
     ],
 )
 def test_failures_of_other_programs_are_unknown(text: str) -> None:
