@@ -252,7 +252,6 @@ def test_the_user_s_own_frame_is_named_beside_a_library_s() -> None:
         "MPI_ABORT was invoked on rank 3",
         "│ Error: Missing required argument",
         "train.py: error: the following arguments are required: --data",
-        "slurmstepd: error: *** JOB 77 ON node3 CANCELLED AT 2026-06-11T08:00:00 DUE TO TIME LIMIT ***",
         "ssh: connect to host node3 port 22: Connection refused",
     ],
 )
