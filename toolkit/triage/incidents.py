@@ -50,10 +50,16 @@ class Item(msgspec.Struct, kw_only=True):
         return next(line for line in (*self.lines[:1], *self.frame_lines[:1], self.header) if line is not None)
 
     @property
+    def told(self) -> list[Line]:
+        """The lines that say when, and how loudly: header, first frame, and its text."""
+        header = [] if self.header is None else [self.header]
+        return [*header, *self.frame_lines[:1], *self.lines]
+
+    @property
     def is_quiet(self) -> bool:
         """Whether the logger that wrote it did not call it an error."""
-        said = (self.header, *self.frame_lines[:1], *self.lines[:1])
-        level = next((line.level for line in said if line is not None and line.level), "")
+        said = [line for line in self.told if line not in self.lines[1:]]
+        level = next((line.level for line in said if line.level), "")
         return level in ("debug", "info", "warning")
 
 
@@ -84,8 +90,8 @@ class Incident(msgspec.Struct, kw_only=True):
     @property
     def when(self) -> Line | None:
         """The first line of it that says a time, else the last one before it."""
-        lines = (line for one in self.items for line in (one.header, *one.frame_lines[:1], *one.lines))
-        return next((line for line in lines if line is not None and line.when is not None), self.before)
+        lines = (line for one in self.items for line in one.told)
+        return next((line for line in lines if line.when is not None), self.before)
 
     @property
     def signature(self) -> str:

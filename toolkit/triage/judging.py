@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from toolkit.triage.findings import evidence_of, launch_finding, match_finding
-from toolkit.triage.incidents import Incident
+from toolkit.triage.incidents import Incident, Item
+from toolkit.triage.lines import Line
 from toolkit.triage.matching import Match, match_incident, match_launch
 from toolkit.triage.rules import Rule, RuleBook
 from toolkit.triage.unknown import is_optional, nothing_failed, unknown_finding
@@ -20,17 +21,23 @@ NOTES_KEPT = 20
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """An incident with the finding that it comes to, and the place of its file among all.
+    """An incident, the finding that it comes to by which item, and the place of its file among all.
 
     `is_generic` is a finding by a rule that decides only where no other does, `is_vague` one of a line that is called
     an error and says no more, or of a package that may be done without.
     """
 
     incident: Incident
+    item: Item
     finding: Finding
     is_generic: bool
     is_vague: bool
     file_at: int
+
+    @property
+    def when(self) -> Line | None:
+        """The line that tells when it was, of the item itself if any does."""
+        return next((line for line in self.item.told if line.when is not None), self.incident.when)
 
     @property
     def stream(self) -> tuple[str, int | None]:
@@ -43,7 +50,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         kind: Kind = "victim" if self.is_vague else self.finding.kind
         return (
             ORDER.index(kind), self.finding.goes_on, self.finding.layer == "unknown", self.is_generic,
-            self.incident.offset,
+            self.item.offset,
         )  # fmt: skip
 
 
@@ -104,8 +111,8 @@ def _decide(
         best = None
     if best is not None:
         return Judged(
-            incident=incident, finding=match_finding(incident, best), is_generic=best.rule.generic, is_vague=False,
-            file_at=file_at,
+            incident=incident, item=incident.items[best.at], finding=match_finding(incident, best),
+            is_generic=best.rule.generic, is_vague=False, file_at=file_at,
         )  # fmt: skip
     wrappers = {one.at for one in matches if one.rule.kind == "wrapper"}
     unknown = unknown_finding(incident, book, wrappers=wrappers, noted={one.at for one in noted})
@@ -113,7 +120,9 @@ def _decide(
         return [evidence_of(incident, one.lines[0]) for one in noted][:1]
     finding, item = unknown
     is_vague = item.raised is None or is_optional(item)
-    return Judged(incident=incident, finding=finding, is_generic=True, is_vague=is_vague, file_at=file_at)
+    return Judged(
+        incident=incident, item=item, finding=finding, is_generic=True, is_vague=is_vague, file_at=file_at
+    )  # fmt: skip
 
 
 def _raises_before(incident: Incident, at: int, matches: Sequence[Match]) -> bool:
@@ -144,7 +153,7 @@ def _in_order(judged: Sequence[Judged]) -> list[Judged]:
 
     def key(one: Judged) -> tuple[bool, int, bool, bool, float, int, tuple[int, bool, bool, bool, int]]:
         is_second = first[one.stream] is not one
-        is_somebody_s = one.is_vague and one.incident.rank in (None, *victims)
+        is_somebody_s = one.is_vague and (is_optional(one.item) or one.incident.rank in (None, *victims))
         kind = ORDER.index("victim" if is_somebody_s and victims else one.finding.kind)
         return is_second, kind, one.is_vague, one.finding.goes_on, clock(one), one.file_at, one.standing
 
@@ -153,8 +162,8 @@ def _in_order(judged: Sequence[Judged]) -> list[Judged]:
 
 def _clock(judged: Sequence[Judged]) -> _Clock:
     files = {one.incident.file for one in judged}
-    is_dated = all(one.incident.when is not None and one.incident.when.has_year for one in judged)
-    is_timed = all(one.incident.when is not None for one in judged)
+    is_dated = all(one.when is not None and one.when.has_year for one in judged)
+    is_timed = all(one.when is not None for one in judged)
     return _Clock(by_offset=len(files) == 1 and not is_dated, is_comparable=is_dated or is_timed)
 
 
@@ -165,9 +174,9 @@ class _Clock(msgspec.Struct, frozen=True, kw_only=True):
     is_comparable: bool
 
     def __call__(self, one: Judged) -> float:
-        when = one.incident.when
+        when = one.when
         if self.by_offset:
-            return one.incident.offset
+            return one.item.offset
         if when is None or when.when is None:
             return math.inf
         return when.when if when.has_year or self.is_comparable else math.inf

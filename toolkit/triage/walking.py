@@ -85,10 +85,13 @@ class _Walker:
         self._number = 1
         self._chunk = self._before = b""
         self._chunk_at = self._base = 0
+        self._indent = b""
 
     def take(self, chunk: bytes) -> None:
         """Go through one chunk."""
         is_within = self._chunk != b"" and not self._chunk.endswith(b"\n")
+        if not self._base:
+            self._indent = _common_indent(chunk[:TAIL])
         self._before, self._chunk, self._chunk_at = self._chunk, chunk, self._base
         counted = 0
         for start, end, at in self._places(chunk):
@@ -139,7 +142,7 @@ class _Walker:
         if is_word and self._known.get(key, 0) >= REPEATS and (key in self._repeated or self._is_dull(raw)):
             self._repeat(key, offset)
             return
-        held = inner_lines(raw.decode("utf-8", "replace"))
+        held = inner_lines(raw.removeprefix(self._indent).decode("utf-8", "replace"))
         for text in held:
             self._take_line(peel(text, self._number), key, offset, is_word=is_word or len(held) > 1)
 
@@ -254,6 +257,16 @@ class _Walker:
     def _evidence(self, line: Line) -> Evidence:
         rank = self._rank if line.rank is None else line.rank
         return Evidence(file=self._log.name, line=line.number, text=line.text, rank=rank)
+
+
+def _common_indent(head: bytes) -> bytes:
+    """Return the blanks that all lines begin with, as where a log was pasted into a page."""
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    first = lines[0] if lines else b""
+    blanks = first[: len(first) - len(first.lstrip(b" \t"))]
+    while blanks and not all(line.startswith(blanks) for line in lines):
+        blanks = blanks[:-1]
+    return blanks
 
 
 def _cut(chunk: bytes, start: int, end: int, at: int) -> bytes:
