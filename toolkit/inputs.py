@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from toolkit import build, overlay, repack, series
 from toolkit.model import BuildSpec, Component, Interpreter, Key, Recipe, Series, Target
 from toolkit.trace import digest_variable
 
 Inputs = Iterator[tuple[str, str]]
+
+REPORT_ROOMS = frozenset({"account", "page"})
+"""Rooms of toolkit that a build uses for its report alone, after the overlay stands."""
+
+OTHER_ROOMS = frozenset(
+    {
+        "cachekeys", "diagnosing", "doctor", "evidencing", "groups", "keyfile", "launch", "lint", "patching",
+        "preflight", "repeats", "reporting", "runs", "scan", "triage", "upkeep", "witnessing",
+    }
+)  # fmt: skip
+"""Rooms of toolkit that neither build nor prove, nor are imported by what does."""
+
+
+def own_sources() -> Iterator[Path]:
+    """Yield toolkit's sources that take part in a build or proof: an overlay is not doubted for any other."""
+    own = Path(__file__).parent
+    for path in sorted(own.glob("**/*.py")):
+        room = path.relative_to(own).parts[0].removesuffix(".py")
+        if room not in REPORT_ROOMS | OTHER_ROOMS:
+            yield path
+    yield from sorted(own.glob("sysroot/*.c"))
 
 
 def component_inputs(part: Component, base: str, chosen: Target) -> Inputs:

@@ -342,8 +342,7 @@ def _input_files(wanted: Recipe, locked: Lock, parts: tuple[PlannedComponent, ..
             yield project.series_folder(part.series) / series.LINE_FILE
     yield from (patch.path for part in parts for patch in part.series.patches)
     yield from _verify_files(project)
-    yield from sorted(Path(__file__).parent.glob("**/*.py"))
-    yield from sorted(Path(__file__).parent.glob("sysroot/*.c"))
+    yield from inputs.own_sources()
 
 
 def _verify_files(project: Project) -> list[Path]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import toolkit
+from toolkit.inputs import OTHER_ROOMS, REPORT_ROOMS
 
 RUNGS = (
     # values, and what every room may need
@@ -204,6 +205,29 @@ def test_every_room_has_a_rung_and_every_rung_its_rooms() -> None:
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_a_room_imports_only_rooms_below_it(module: Module) -> None:
     assert find_climbs(module, KNOWN) == []
+
+
+def test_what_an_overlay_is_doubted_for_is_all_that_builds_and_proves() -> None:
+    """A room that is new takes its place in `toolkit.inputs` where nothing that builds imports it."""
+    rooms = {module.room for module in MODULES}
+    building = reached_rooms({"pipeline", "cli", "quick", "__main__"})
+    without_report = reached_rooms({"pipeline", "cli", "quick", "__main__"}, but=REPORT_ROOMS)
+
+    assert sorted(rooms - building) == sorted(OTHER_ROOMS)
+    assert sorted(building - without_report) == sorted(REPORT_ROOMS)
+
+
+def reached_rooms(start: set[str], *, but: frozenset[str] = frozenset()) -> set[str]:
+    """Return the rooms that these import, and those import, wherever in a file that stands; a room is taken whole."""
+    found: set[str] = set()
+    pending = list(start)
+    while pending:
+        room = pending.pop()
+        if room not in found | but:
+            found.add(room)
+            names = (name for one in MODULES if one.room == room for name, _ in imports_of(one, KNOWN))
+            pending += [name.split(".")[1] if "." in name else "" for name in names if name.startswith("toolkit")]
+    return found
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)

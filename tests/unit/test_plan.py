@@ -13,6 +13,7 @@ import toolkit
 from tests.sample import Sample, copy_of
 from toolkit import sysroot
 from toolkit.errors import ContractMismatchError, LockError, SeriesError
+from toolkit.inputs import OTHER_ROOMS, REPORT_ROOMS
 from toolkit.lock import write_lock
 from toolkit.model import (
     Contract,
@@ -251,10 +252,30 @@ def test_the_trace_holds_every_file_that_a_build_reads(wide: Sample) -> None:
 
     inputs = [wide.recipe, wide.recipe.with_suffix(".lock"), wide.patch, wide.line, *plan.interpreter.files]
     inputs += [path for path in wide.project.verify.rglob("*") if path.is_file()]
-    inputs += [*own.rglob("*.py"), *own.glob("sysroot/*.c")]
+    left_out = REPORT_ROOMS | OTHER_ROOMS
+    inputs += [path for path in own.rglob("*.py") if path.relative_to(own).parts[0].removesuffix(".py") not in left_out]
+    inputs += own.glob("sysroot/*.c")
     assert set(plan.trace.files) == {str(path) for path in inputs}
     folders = [wide.patch.parent, wide.project.verify, wide.project.verify / "deep"]
     assert set(plan.trace.folders) == {str(path) for path in folders}
+
+
+@pytest.mark.parametrize(
+    ("file", "is_watched"),
+    [
+        pytest.param("lanes/__init__.py", True, id="a lane"),
+        pytest.param("prove/__init__.py", True, id="the proof"),
+        pytest.param("overlay.py", True, id="the overlay"),
+        pytest.param("doctor/elf.py", False, id="a look at the machine"),
+        pytest.param("triage/__init__.py", False, id="a look at a log"),
+        pytest.param("page/html.py", False, id="the report"),
+    ],
+)
+def test_of_toolkit_itself_only_what_builds_and_proves_is_an_input(wide: Sample, file: str, is_watched: bool) -> None:
+    place = Path(toolkit.__file__).parent / file
+
+    assert place.is_file()
+    assert (str(place) in elsewhere(wide).trace.files) is is_watched
 
 
 def test_a_recipe_that_is_extended_is_an_input_too(wide: Sample) -> None:
