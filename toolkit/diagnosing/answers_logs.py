@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from toolkit.answers import Answer
 from toolkit.triage import Diagnosis, Evidence, Finding, diagnosis_document
@@ -18,7 +19,7 @@ def describe_diagnosis(found: Diagnosis, *, verbose: bool) -> Answer:
     blocks = [_finding_lines(one) for one in shown]
     if len(shown) < len(found.findings):
         blocks.append([f"{len(found.findings) - len(shown)} more findings: -v shows them"])
-    blocks += [[f"note: {_place(one)}: {_cut(one.text)}" for one in found.notes]] if found.notes else []
+    blocks += [_note_lines(found.notes)] if found.notes else []
     blocks += [[f"remark: {name}: {text}" for name, text in found.remarks]] if found.remarks else []
     return Answer(text="\n\n".join("\n".join(block) for block in blocks if block), document=diagnosis_document(found))
 
@@ -35,9 +36,20 @@ def _finding_lines(one: Finding) -> list[str]:
     return lines
 
 
+def _note_lines(notes: Sequence[Evidence]) -> list[str]:
+    """Say each note once, where it stands first and in how many places more."""
+    places: dict[str, list[Evidence]] = {}
+    for one in notes:
+        places.setdefault(one.text, []).append(one)
+    return [
+        f"note: {_place(found[0])}{f' and {len(found) - 1} more' if len(found) > 1 else ''}: {_cut(text)}"
+        for text, found in places.items()
+    ]
+
+
 def _evidence_lines(one: Evidence) -> list[str]:
     who = "" if one.rank is None else f" (rank {one.rank})"
-    return [f"  at: {one.file}:{one.line}{who}", f"      {_cut(one.text)}"]
+    return [f"  at: {_place(one)}{who}", f"      {_cut(one.text)}"]
 
 
 def _wrapped(label: str, text: str, *, is_whole: bool = False) -> list[str]:
@@ -50,7 +62,7 @@ def _wrapped(label: str, text: str, *, is_whole: bool = False) -> list[str]:
 
 
 def _place(one: Evidence) -> str:
-    return f"{one.file}:{one.line}"
+    return f"{'standard input' if one.file == '-' else one.file}:{one.line}"
 
 
 def _cut(text: str) -> str:

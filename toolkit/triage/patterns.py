@@ -57,6 +57,12 @@ def mark_set(book: RuleBook) -> Any:
 
 
 @lru_cache(maxsize=4)
+def ignored_set(book: RuleBook) -> Any:
+    """Return the set of patterns of lines that are passed over."""
+    return _set_of(book.ignored)
+
+
+@lru_cache(maxsize=4)
 def fact_set(book: RuleBook) -> Any:
     """Return the set of the facts' patterns, in their order."""
     return _set_of(fact.line for fact in book.facts)

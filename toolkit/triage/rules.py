@@ -6,10 +6,12 @@ test is told at `When`; docs/diagnose-rules.md shows how to write a rule.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from string import Formatter
 
 import msgspec
 
@@ -19,6 +21,7 @@ from toolkit.triage.expressions import names_in
 from toolkit.triage.values import Confidence, Kind, Layer
 
 FOLDER = "rules"
+NAMED_GROUP = re.compile(r"\(\?P<(\w+)>")
 
 
 class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,13 +105,15 @@ class _RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     fact: list[Fact] = []
     anchors: list[str] = []
     marks: list[str] = []
+    ignored: list[str] = []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RuleBook:
     """All rules, in the order of their files, and what makes a line worth looking at.
 
-    `anchors` are words, `marks` patterns of lines that tell of a failure whatever it is of. A book is equal to itself
+    `anchors` are words, `marks` patterns of lines that tell of a failure whatever it is of, `ignored` those of lines
+    that say nothing of the run. A book is equal to itself
     only: what is compiled of it is kept by that.
     """
 
@@ -116,6 +121,7 @@ class RuleBook:
     facts: tuple[Fact, ...]
     anchors: tuple[str, ...]
     marks: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -134,7 +140,8 @@ def read_rules(texts: Mapping[str, str]) -> RuleBook:
     words = [word for one in files for word in one.anchors]
     words += [word for rule in rules for word in rule.anchors] + [word for fact in facts for word in fact.anchors]
     marks = tuple(pattern for one in files for pattern in one.marks)
-    return RuleBook(rules=rules, facts=facts, anchors=tuple(dict.fromkeys(words)), marks=marks)
+    ignored = tuple(pattern for one in files for pattern in one.ignored)
+    return RuleBook(rules=rules, facts=facts, anchors=tuple(dict.fromkeys(words)), marks=marks, ignored=ignored)
 
 
 def add_rules(book: RuleBook, texts: Mapping[str, str]) -> RuleBook:
@@ -144,13 +151,16 @@ def add_rules(book: RuleBook, texts: Mapping[str, str]) -> RuleBook:
     """
     more = read_rules(texts)
     if faults := rule_faults(more):
-        raise RecipeError(f"{len(faults)} faults in rules", hint="see docs/diagnose-rules.md", details=faults)
+        raise RecipeError(
+            f"the rules in {', '.join(texts)} are wrong", hint="see docs/diagnose-rules.md", details=faults
+        )
     causes = {rule.cause for rule in more.rules}
     return RuleBook(
         rules=(*more.rules, *(rule for rule in book.rules if rule.cause not in causes)),
         facts=(*book.facts, *more.facts),
         anchors=tuple(dict.fromkeys((*book.anchors, *more.anchors))),
         marks=(*book.marks, *more.marks),
+        ignored=(*book.ignored, *more.ignored),
     )
 
 
@@ -164,15 +174,20 @@ def rule_faults(
     causes = [rule.cause for rule in book.rules]
     faults += [f"{cause}: said twice" for cause in sorted(set(causes)) if causes.count(cause) > 1]
     patterns = [(rule.cause, pattern) for rule in book.rules for when in rule.when for pattern in when.patterns]
-    patterns += [(fact.name, fact.line) for fact in book.facts] + [("marks", mark) for mark in book.marks]
+    patterns += [(fact.name, fact.line) for fact in book.facts] + [
+        ("marks", mark) for mark in (*book.marks, *book.ignored)
+    ]
     quiet = re2.Options()
     quiet.log_errors = False
     for name, pattern in patterns:
         try:
             re2.compile(pattern, quiet)
         except re2.error as fault:
-            faults.append(f"{name}: {pattern!r}: {fault}")
+            faults.append(f"{name}: {pattern!r}: {_said(fault)}")
     for rule in book.rules:
+        faults += [f"{rule.cause}: {fault}" for fault in _template_faults(rule, {fact.name for fact in book.facts})]
+        if not rule.when:
+            faults.append(f"{rule.cause}: `when` is empty: it never holds")
         for expression in (*rule.numbers.values(), *(when.where for when in rule.when if when.where)):
             try:
                 names_in(expression)
@@ -185,11 +200,33 @@ def rule_faults(
     return faults
 
 
+def _said(fault: Exception) -> str:
+    """Return what RE2 says, which it does in bytes."""
+    said = fault.args[0] if fault.args else fault
+    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+
+
+def _template_faults(rule: Rule, facts: Set[str]) -> Iterator[str]:
+    """Yield what is wrong with a rule's templates: braces, and names that nothing gives."""
+    groups = {name for when in rule.when for pattern in when.patterns for name in NAMED_GROUP.findall(pattern)}
+    known = groups | facts | set(rule.numbers) | {name for when in rule.when for name in when.facts} | {"last_step"}
+    for template in (rule.summary, rule.fix, rule.command, rule.experiment):
+        try:
+            names = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
+        except ValueError as fault:
+            yield f"{template!r}: {fault}; a brace that is meant is doubled"
+            continue
+        for name in names:
+            if name not in known:
+                yield f"{template!r}: {{{name}}} is no group of a pattern, number or fact"
+
+
 def _read_file(name: str, text: str) -> _RuleFile:
     try:
         _, raw = parse_toml(text.encode("utf-8", "surrogateescape"))
     except TomlError as fault:
-        raise RecipeError(f"the rules in {name}: {fault.what}", hint="see docs/diagnose-rules.md") from fault
+        where = "" if fault.line is None else f":{fault.line}"
+        raise RecipeError(f"the rules in {name}{where}: {fault.what}", hint="see docs/diagnose-rules.md") from fault
     try:
         return msgspec.convert(raw, _RuleFile)
     except msgspec.ValidationError as fault:  # Looked for only now: finding all of them takes longer than reading.

@@ -6,17 +6,20 @@ import re
 from collections.abc import Container, Sequence
 
 from toolkit.triage.findings import evidence_of
-from toolkit.triage.incidents import Incident, Item
+from toolkit.triage.incidents import ENDED_WELL, Incident, Item
 from toolkit.triage.patterns import mark_set
 from toolkit.triage.rules import RuleBook
-from toolkit.triage.values import Evidence, Finding
+from toolkit.triage.values import Finding
 from toolkit.triage.walking import LogRead
 
 COLLECT = (
     "run it again with TORCH_LOGS=+dynamo,aot,inductor,output_code TORCH_COMPILE_DEBUG=1 and diagnose the whole log of "
     "every rank; a run in eager (no compile) with the same data says whether compiling matters at all"
 )
-COLLECT_ELSEWHERE = "diagnose the whole log of every rank; what failed here is not in torch's or torch_npu's own words"
+COLLECT_ELSEWHERE = (
+    "mend it where it was raised, if that is your program; else diagnose the whole log of every rank: what is here is "
+    "not in torch's or torch_npu's own words"
+)
 LIBRARY = re.compile(r"(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|torchinductor")
 FRAMEWORK = ("/torch/", "/torch_npu/", "/triton/", "torchinductor", "cann_ops_transformer")
 
@@ -76,22 +79,28 @@ def _is_survivable(item: Item) -> bool:
 
 
 def nothing_failed(logs: Sequence[LogRead]) -> Finding:
-    """Say that nothing failed, as far as the logs tell, on the last sign of progress in them."""
-    lines = sum(log.lines for log in logs)
+    """Say that nothing failed, as far as the logs tell: sure only where they say that training ended."""
+    size = _counted(sum(log.lines for log in logs), "line") + " of " + _counted(len(logs), "log")
     progress = [log.progress for log in logs if log.progress is not None]
+    has_ended = bool(progress) and all(ENDED_WELL.search(one.text) for one in progress)
+    rest = {
+        True: "training has ended",
+        False: f"the last sign of progress is `{_first(progress[-1].text)}`, of an end there is none" if progress else
+        "nor do they tell of any training",
+    }[has_ended]  # fmt: skip
     return Finding(
         layer="none",
         cause="nothing-failed",
         kind="note",
-        summary=f"nothing failed in {lines} lines of {len(logs)} log{'s' * (len(logs) != 1)}",
-        confidence="high" if progress else "low",
-        evidence=_last(progress),
+        summary=f"no failure is told of in {size}: {rest}",
+        confidence="high" if has_ended else "medium" if progress else "low",
+        evidence=tuple(progress[-1:]),
         source="no line tells of a failure",
     )
 
 
-def _last(progress: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    return tuple(progress[-1:])
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _summary(item: Item, *, is_framework: bool, is_wrapper: bool) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from toolkit.triage.incidents import PATIENCE, Incident, Stream, finish, is_progress, step_of
 from toolkit.triage.lines import Line, peel
-from toolkit.triage.patterns import compiled, fact_set, line_set, mark_set, rough_set, words_of
+from toolkit.triage.patterns import compiled, fact_set, ignored_set, line_set, mark_set, rough_set, words_of
 from toolkit.triage.records import inner_lines
 from toolkit.triage.rules import RuleBook
 from toolkit.triage.values import Evidence
@@ -147,6 +147,8 @@ class _Walker:
             self._take_line(peel(text, self._number), key, offset, is_word=is_word or len(held) > 1)
 
     def _take_line(self, line: Line, key: bytes, offset: int, *, is_word: bool) -> None:
+        if ignored_set(self._book).Match(line.text):
+            return
         is_kept = is_word and self._is_kept(line)
         stream = self._stream_of(line)
         was_open = stream.open
@@ -185,7 +187,7 @@ class _Walker:
             found = compiled(fact.line).search(line.text)
             value = fact.value or (found.groupdict().get("value") or "" if found else "")
             self._log.facts[fact.name] = Said(value=value, evidence=self._evidence(line))
-        is_loud = line.level in ("error", "fatal")
+        is_loud = line.level in ("error", "fatal") and not is_progress(line.text)
         return is_loud or any(patterns.Match(line.text) for patterns in (line_set(book), mark_set(book)))
 
     def _repeat(self, key: bytes, offset: int) -> None:

@@ -19,6 +19,15 @@ UNKNOWN = (
 
 EARLY, LATE = "2026-06-02 03:06:40.000", "2026-06-02 03:11:50.120"
 
+QUIET = (
+    "2026-06-02 03:06:40.000 WARNING error: ub overflow, requires 2097152 bits while 1572864 bits available, skipped\n"
+)
+STEP = "2026-06-02 03:10:00.000 INFO step: 8  loss: 2.0\n"
+OPTIONAL = (
+    'Traceback (most recent call last):\n  File "/opt/a.py", line 3, in f\n'
+    "ModuleNotFoundError: No module named 'apex'\n"
+)
+
 RULES = """
 anchors = ["error", "warm"]
 
@@ -172,19 +181,58 @@ def test_faults_of_rules_are_told_together() -> None:
     text = RULES.replace("(?i)warm: (?P<degrees>", "(?=x)(?P<degrees>").replace("degrees > 20", "degrees >")
 
     assert rule_faults(book_of(text), patches=[], recipes=[]) == [
-        "too-warm: '(?=x)(?P<degrees>\\\\d+)': b'invalid perl operator: (?='",
+        "too-warm: '(?=x)(?P<degrees>\\\\d+)': invalid perl operator: (?=",
+        "too-warm: 'open {{a}} window of {room}': {room} is no group of a pattern, number or fact",
         "too-warm: 'degrees >' is no expression",
     ]
 
 
-QUIET = (
-    "2026-06-02 03:06:40.000 WARNING error: ub overflow, requires 2097152 bits while 1572864 bits available, skipped\n"
+@pytest.mark.parametrize(
+    ("template", "fault"),
+    [
+        ("{degrees.__class__}", "{degrees.__class__} is no group of a pattern, number or fact"),
+        ("{0}", "{0} is no group of a pattern, number or fact"),
+        ("{degrees", "expected '}' before end of string; a brace that is meant is doubled"),
+        ("}", "Single '}' encountered in format string; a brace that is meant is doubled"),
+    ],
 )
-STEP = "2026-06-02 03:10:00.000 INFO step: 8  loss: 2.0\n"
-OPTIONAL = (
-    'Traceback (most recent call last):\n  File "/opt/a.py", line 3, in f\n'
-    "ModuleNotFoundError: No module named 'apex'\n"
+def test_a_template_that_cannot_be_filled_is_refused(template: str, fault: str) -> None:
+    text = RULES.replace("open {{a}} window of {room}", template)
+
+    assert rule_faults(book_of(text)) == [f"too-warm: {template!r}: {fault}"]
+
+
+def test_a_rule_that_never_holds_is_refused() -> None:
+    text = "[[rule]]\ncause = 'a'\nlayer = 'runtime'\nsummary = 's'\nmeans = 'm'\nsource = 's'\nwhen = []\n"
+
+    assert rule_faults(book_of(text)) == ["a: `when` is empty: it never holds"]
+
+
+PREFLIGHT = """\
+ok    preflight.determinism    --debug.deterministic is not given
+warn  cann.environment         no CANN: ASCEND_HOME_PATH is not set, error
+                               -> add --model.attention_backend=auto, or source set_env.sh where it failed
+dsv4-dvm-release: aliased-reduction on base: red, as it must be (9.1 s)
+  base: GuardOnDataDependentSymNode: Could not guard on data-dependent expression Eq(u0, 1) (unhinted: x), expected so
+"""
+
+
+def test_what_our_own_commands_print_is_no_failure() -> None:
+    assert [one.layer for one in findings({"a.log": PREFLIGHT + STEP})] == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence", "rest"),
+    [
+        (f"{STEP}INFO Training completed\n", "high", "2 lines of 1 log: training has ended"),
+        (STEP, "medium", "1 line of 1 log: the last sign of progress is `step: 8  loss: 2.0`, of an end there is none"),
+        ("hello\n", "low", "1 line of 1 log: nor do they tell of any training"),
+    ],
 )
+def test_how_sure_it_is_that_nothing_failed(text: str, confidence: str, rest: str) -> None:
+    (found,) = findings({"a.log": text})
+
+    assert (found.summary, found.confidence) == (f"no failure is told of in {rest}", confidence)
 
 
 @pytest.mark.parametrize(
