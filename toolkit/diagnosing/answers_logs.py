@@ -21,7 +21,8 @@ def describe_diagnosis(found: Diagnosis, *, verbose: bool) -> Answer:
         blocks.append([f"{len(found.findings) - len(shown)} more findings: -v shows them"])
     blocks += [_note_lines(found.notes)] if found.notes else []
     blocks += [[f"remark: {name}: {text}" for name, text in found.remarks]] if found.remarks else []
-    return Answer(text="\n\n".join("\n".join(block) for block in blocks if block), document=diagnosis_document(found))
+    text = "\n\n".join("\n".join(map(_printable, block)) for block in blocks if block)
+    return Answer(text=text, document=diagnosis_document(found))
 
 
 def _finding_lines(one: Finding) -> list[str]:
@@ -67,3 +68,8 @@ def _place(one: Evidence) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 4]} ..."
+
+
+def _printable(line: str) -> str:
+    """Write what no terminal should get as Python would: lines of a log and names of files can hold it."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -57,10 +57,15 @@ def diagnose(
     from toolkit.triage import diagnose as find_cause
 
     console = make_console(options)
-    found = find_cause(places, facts=_launch_facts(environment, command), book=_rules(more), stdin=sys.stdin.buffer)
+    found = find_cause(places, facts=_launch_facts(environment, command), book=_rules(more), stdin=_stdin())
     give(console, answers.describe_diagnosis(found, verbose=bool(options["verbose"])))
     if exit_code and any(one.kind in ("cause", "victim") for one in found.findings):
         raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.
+
+
+def _stdin() -> BinaryIO | None:
+    """Return standard input, which a caller may have closed."""
+    return None if sys.stdin is None else sys.stdin.buffer
 
 
 def _rules(more: tuple[Path, ...]) -> RuleBook:

@@ -149,6 +149,8 @@ def _read(path: Path, place: Path) -> Source | Skipped:
         return _parse(path, place, data)
     except UnicodeDecodeError as error:
         return Skipped(file=file, why=f"not UTF-8: byte {error.object[error.start]:#04x} at offset {error.start:,}")
+    except (LookupError, UnicodeError) as error:  # A codec that is none for text: `# coding: zlib_codec`.
+        return Skipped(file=file, why=f"its declared encoding cannot be read: {error}")
     except SyntaxError as error:
         at = f" in line {error.lineno}" if error.lineno else ""
         return Skipped(file=file, why=f"not Python {_PYTHON}{at}: {error.msg}")

@@ -10,7 +10,7 @@ import msgspec
 HEADER = re.compile(r"^(.*?)(?:Exception Group )?Traceback \(most recent call last\):|_RemoteTraceback:\s*$")
 CAUSE = "The above exception was the direct cause of the following exception"
 CONTEXT = "During handling of the above exception, another exception occurred"
-FRAME = re.compile(r'^[\s|]*File "([^"]+)", line (\d+)(?:,? in (.+?))?\s*$')
+FRAME = re.compile(r'^[\s|]*File "([^"]+)", line (\d{1,9})(?:,? in (.*\S))?\s*$')
 PYTEST = re.compile(r"^E\s{3,}(?=\S)")
 
 NAME = r"((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)"

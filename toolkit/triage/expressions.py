@@ -6,11 +6,13 @@ Python's own grammar, of which only numbers, names, arithmetic, comparisons, `an
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -25,6 +27,9 @@ COMPARING: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = MappingPro
         ast.NotEq: operator.ne,
     }
 )
+
+LONGEST = 500
+"""Of characters in an expression: a longer one would be nested deeper than Python follows."""
 
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 SIZE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:([KMGT])?(?:iB|B|b)?)?", re.IGNORECASE)
@@ -50,9 +55,11 @@ def evaluate(expression: str, numbers: Mapping[str, float]) -> float | None:
 @lru_cache(maxsize=1024)
 def parse(expression: str) -> ast.expr:
     """Return an expression's tree; ValueError for what is no expression of ours."""
+    if len(expression) > LONGEST:
+        raise ValueError(f"an expression has {len(expression)} characters, expected at most {LONGEST}")
     try:
         body = ast.parse(expression, mode="eval").body
-    except SyntaxError as fault:
+    except (SyntaxError, ValueError) as fault:
         raise ValueError(f"{expression!r} is no expression") from fault
     _value_or_name(body, expression)
     return body
@@ -90,5 +97,14 @@ def _value_or_name(node: ast.AST, expression: str) -> None:
     )  # fmt: skip
     for one in ast.walk(node):
         is_number = isinstance(one, ast.Constant) and type(one.value) in (int, float)
+        if is_number and not _is_finite(one):
+            raise ValueError(f"{expression!r} has a number in it that is too large")
         if not (is_number or isinstance(one, allowed)):
             raise ValueError(f"{expression!r} has {type(one).__name__} in it, expected numbers, names and comparisons")
+
+
+def _is_finite(node: Any) -> bool:
+    try:
+        return math.isfinite(float(node.value))
+    except OverflowError:
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from toolkit.triage.incidents import Incident
@@ -59,7 +60,7 @@ def _fill_in(
         ranks=() if incident is None or incident.rank is None else (incident.rank,),
         count=1 if incident is None else incident.count,
         fix=_fill(rule.fix, words),
-        command=_fill(rule.command, words),
+        command=_fill(rule.command, {name: shlex.quote(word) for name, word in words.items()}),
         patch=rule.patch,
         recipe=rule.recipe,
         experiment=_fill(rule.experiment, words),
@@ -80,7 +81,7 @@ def _shown(name: str, value: float) -> str:
         return f"{value / GIB:.2f} GiB"
     if name.endswith("_percent"):
         return f"{value:.0f} %"
-    return f"{value:.0f}" if value == int(value) else f"{value:.2f}"
+    return f"{value:.0f}" if value.is_integer() else f"{value:.2f}"
 
 
 class _Words(dict[str, str]):

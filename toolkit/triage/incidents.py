@@ -21,7 +21,11 @@ FRAMES_KEPT = 400
 PREFIX_READ = 300
 ITEMS_KEPT = 300
 
-STEP = re.compile(r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?\b['\"]?\s*[:=]?\s*\[?(\d+)", re.IGNORECASE)
+STEP = re.compile(
+    r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?\b['\"]?\s{0,20}(?:[:=]\s{0,20})?\[?(\d{1,18})(?!\d)", re.IGNORECASE
+)
+"""Blanks and digits have bounds: a line of nothing but blanks would take seconds, and Python reads no long number."""
+
 PROGRESS = re.compile(r"loss|grad[_ ]?norm|tps\b|tokens/s|elapsed time per", re.IGNORECASE)
 ENDED_WELL = re.compile(r"\btraining (?:has |is )?(?:completed?|finished|done)\b", re.IGNORECASE)
 

@@ -15,12 +15,15 @@ import msgspec
 from toolkit.triage.incidents import PATIENCE, Incident, Stream, finish, is_progress, step_of
 from toolkit.triage.lines import Line, peel
 from toolkit.triage.patterns import compiled, fact_set, ignored_set, line_set, mark_set, rough_set, words_of
-from toolkit.triage.records import inner_lines
+from toolkit.triage.records import HEADER, inner_lines
 from toolkit.triage.rules import RuleBook
 from toolkit.triage.values import Evidence
 
 LONGEST = 8_192
 """Of a longer line so many bytes are read: its head, where the prefixes are, and what stands around the word."""
+
+LONGEST_RECORD = 262_144
+"""A line with lines in it, a logger's record or a traceback, is read to this length."""
 
 HEAD = 256
 CUT = " [...] "
@@ -30,6 +33,9 @@ REPEATS = 20
 """A line that differs from earlier ones in digits only is looked at so many times."""
 
 INCIDENTS_KEPT = 400
+STREAMS_KEPT = 4096
+"""What further processes say is taken for the file's own: a log of millions of ids must not fill the memory."""
+
 STEP_LINES = 400
 LINES_BACK = 20
 TAIL = 262_144
@@ -40,6 +46,7 @@ CROWDED_PATIENCE = 400
 
 PROGRESS_WORDS = re.compile(rb"step|iter|training", re.IGNORECASE)
 DIGITS = b"0123456789"
+TRACEBACK = HEADER.encode()
 
 
 class Said(msgspec.Struct, kw_only=True):
@@ -77,9 +84,11 @@ class _Walker:
         self._rank = rank
         self._log = LogRead(name=name)
         self._streams: dict[tuple[int | None, str], Stream] = {}
+        self._opened: dict[Stream, None] = {}
+        self._steps: dict[int | None, tuple[int, int | None]] = {}
         self._last_stream: Stream | None = None
-        self._known: dict[bytes, int] = {}
-        self._repeated: dict[bytes, Incident] = {}
+        self._known: dict[int, int] = {}
+        self._repeated: dict[int, Incident] = {}
         self._signatures: dict[str, Incident] = {}
         self._attention = 0
         self._number = 1
@@ -105,9 +114,7 @@ class _Walker:
 
     def end(self) -> LogRead:
         """Close what is open and return all."""
-        for stream in self._streams.values():
-            stream.close()
-        self._collect()
+        self._close_all()
         self._log.lines = self._number - (1 if self._chunk.endswith(b"\n") or not self._chunk else 0)
         self._log.bytes = self._base
         for incident in self._log.incidents:
@@ -138,7 +145,7 @@ class _Walker:
 
     def _look_at(self, raw: bytes, *, offset: int, is_word: bool) -> None:
         self._attention -= 1
-        key = raw.translate(None, DIGITS)
+        key = hash(raw.translate(None, DIGITS))
         if is_word and self._known.get(key, 0) >= REPEATS and (key in self._repeated or self._is_dull(raw)):
             self._repeat(key, offset)
             return
@@ -146,7 +153,7 @@ class _Walker:
         for text in held:
             self._take_line(peel(text, self._number), key, offset, is_word=is_word or len(held) > 1)
 
-    def _take_line(self, line: Line, key: bytes, offset: int, *, is_word: bool) -> None:
+    def _take_line(self, line: Line, key: int, offset: int, *, is_word: bool) -> None:
         if ignored_set(self._book).Match(line.text):
             return
         is_kept = is_word and self._is_kept(line)
@@ -162,18 +169,19 @@ class _Walker:
     def _follow(self, stream: Stream, offset: int, *, is_new: bool) -> None:
         """Read on where an incident is open, until nothing more comes of it."""
         incident = stream.open
-        if incident is not None:
+        self._collect(stream)
+        if incident is None:
+            self._opened.pop(stream, None)
+        else:
+            self._opened[stream] = None
             if incident.last_offset == offset:
                 self._last_stream = stream
-                is_crowded = sum(one.open is not None for one in self._streams.values()) > 1
-                self._attention = CROWDED_PATIENCE if is_crowded else PATIENCE
+                self._attention = CROWDED_PATIENCE if len(self._opened) > 1 else PATIENCE
             if is_new:
                 incident.last_step = self._last_step(stream.rank, offset)
                 incident.before = self._last_time(stream.rank, offset)
         if self._attention == 0:
-            for one in self._streams.values():
-                one.close()
-        self._collect()
+            self._close_all()
 
     def _is_dull(self, raw: bytes) -> bool:
         """Whether a line, which is one that was seen to mean nothing but for its digits, means nothing with these."""
@@ -190,7 +198,7 @@ class _Walker:
         is_loud = line.level in ("error", "fatal") and not is_progress(line.text)
         return is_loud or any(patterns.Match(line.text) for patterns in (line_set(book), mark_set(book)))
 
-    def _repeat(self, key: bytes, offset: int) -> None:
+    def _repeat(self, key: int, offset: int) -> None:
         """Count a line that was looked at often enough, and remember where it stood last."""
         if (incident := self._repeated.get(key)) is not None:
             incident.count += 1
@@ -204,29 +212,41 @@ class _Walker:
             return last
         rank = self._rank if line.rank is None else line.rank
         who = rank, line.process if rank is None else ""
+        if who not in self._streams and len(self._streams) >= STREAMS_KEPT:
+            who = self._rank, ""
         if who not in self._streams:
             self._streams[who] = Stream(file=self._log.name, rank=rank)
         return self._streams[who]
 
-    def _collect(self) -> None:
-        """Keep incidents that have ended; of those that are the same, the first with their number."""
-        for stream in self._streams.values():
-            while stream.done:
-                incident = finish(stream.done.pop(0))
-                if not incident.items:
-                    continue
-                known = self._signatures.get(incident.signature)
-                if known is not None:
-                    known.count += incident.count
-                    known.last_offset = incident.last_offset
-                elif len(self._signatures) < INCIDENTS_KEPT:
-                    self._signatures[incident.signature] = incident
-                    self._log.incidents.append(incident)
+    def _close_all(self) -> None:
+        """End every incident that is open."""
+        for stream in self._opened:
+            stream.close()
+            self._collect(stream)
+        self._opened.clear()
+
+    def _collect(self, stream: Stream) -> None:
+        """Keep a stream's incidents that have ended; of those that are the same, the first with their number."""
+        while stream.done:
+            incident = finish(stream.done.pop(0))
+            if not incident.items:
+                continue
+            known = self._signatures.get(incident.signature)
+            if known is not None:
+                known.count += incident.count
+                known.last_offset = incident.last_offset
+            elif len(self._signatures) < INCIDENTS_KEPT:
+                self._signatures[incident.signature] = incident
+                self._log.incidents.append(incident)
+                continue
+            incident.items = []  # Repeated lines are still counted by it, which keeps it alive.
 
     def _last_step(self, rank: int | None, offset: int) -> int | None:
         """Return the step of the last line before an offset that tells of the process's progress."""
-        told = (step_of(one.text) for one in self._backwards(offset) if one.rank in (None, rank))
-        return next((step for step in told if step is not None), None)
+        after, before = self._steps.get(rank, (-1, None))
+        told = (step_of(one.text) for one in self._backwards(offset, after=after) if one.rank in (None, rank))
+        self._steps[rank] = offset, next((step for step in told if step is not None), before)
+        return self._steps[rank][1]
 
     def _last_time(self, rank: int | None, offset: int) -> Line | None:
         """Return the nearest line before an offset that says a time: of this process, or of nobody."""
@@ -244,14 +264,13 @@ class _Walker:
 
     def _backwards(self, offset: int, *, after: int = -1, number: int = 0) -> Iterator[Line]:
         """Yield, last first, what may tell of progress before an offset (in line `number`), and behind another."""
-        is_in_both = offset - self._chunk_at < TAIL
-        held, at = (self._before + self._chunk, self._chunk_at - len(self._before)) if is_in_both else (
-            self._chunk, self._chunk_at
-        )  # fmt: skip
-        start = max(0, offset - at - TAIL, after - at)
-        lines = held[start : offset - at].split(b"\n")[1 if start else 0 :]
+        here = offset - self._chunk_at
+        tail = self._before[-max(TAIL - here, 0) :] if here < TAIL else b""
+        held, at = (tail + self._chunk[:here], self._chunk_at - len(tail)) if tail else (self._chunk, self._chunk_at)
+        start, end = max(0, offset - at - TAIL, after - at), offset - at
+        is_whole = at + start == 0
         left = STEP_LINES
-        for back, line in enumerate(reversed(lines)):
+        for back, line in enumerate(_lines_backwards(held, start, end, is_whole=is_whole)):
             if left and PROGRESS_WORDS.search(line):
                 left -= 1
                 yield peel(line[:LONGEST].decode("utf-8", "replace"), number - back)
@@ -273,7 +292,22 @@ def _common_indent(head: bytes) -> bytes:
 
 def _cut(chunk: bytes, start: int, end: int, at: int) -> bytes:
     """Return a line, of a very long one its head and what stands around the word."""
-    if end - start <= LONGEST:
+    longest = LONGEST_RECORD if end - start > LONGEST and _has_lines(chunk, start, end) else LONGEST
+    if end - start <= longest:
         return chunk[start:end]
     first = max(at - HEAD // 4, start + HEAD)
     return chunk[start : start + HEAD] + CUT.encode() + chunk[first : min(end, first + LONGEST - 2 * HEAD)]
+
+
+def _has_lines(chunk: bytes, start: int, end: int) -> bool:
+    """Whether a line may hold others, which are read one by one."""
+    return chunk.startswith(b"{", start) or chunk.find(TRACEBACK, start, end) >= 0
+
+
+def _lines_backwards(held: bytes, start: int, end: int, *, is_whole: bool) -> Iterator[bytes]:
+    """Yield the lines between two places, last first; the one that `start` cuts only where it `is_whole`."""
+    while (cut := held.rfind(b"\n", start, end)) >= 0:
+        yield held[cut + 1 : end]
+        end = cut
+    if is_whole:
+        yield held[start:end]

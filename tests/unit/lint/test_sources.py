@@ -109,3 +109,18 @@ def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
     shut.mkdir(mode=0)
 
     assert lint_model([tmp_path]).skipped == (Skipped(file=str(shut), why="cannot be listed: Permission denied"),)
+
+
+@pytest.mark.parametrize(
+    ("codec", "why"),
+    [
+        ("zlib_codec", "'zlib_codec' is not a text encoding; use codecs.open() to handle arbitrary codecs"),
+        ("undefined", "undefined encoding"),
+    ],
+)
+def test_an_encoding_that_is_none_for_text_is_named(codec: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(f"# coding: {codec}\nx = 1\n")
+
+    report = lint_model([tmp_path])
+
+    assert report.skipped == (Skipped(file=str(tmp_path / "a.py"), why=f"its declared encoding cannot be read: {why}"),)
