@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.current import MANIFEST_FILE
@@ -140,8 +141,7 @@ def _package(name: str, asked: Asked, survey: Survey) -> Observation:
         return _namespace(observed, found, asked, survey)
     seen = _told(found, others)
     if lost := _lost_overlay(name, found, others, asked):
-        root, words = lost
-        return bad(observed, f"{seen}; {words}", f"source {root / 'env.sh'} again, after what sets PYTHONPATH")
+        return bad(observed, f"{seen}; {lost.words}", _regain(lost, found, asked))
     hidden = [one for one in others if not one.is_namespace]
     if found.kind == "folder" and hidden:
         return doubtful(
@@ -197,8 +197,28 @@ def _named(found: Found) -> str:
     return f"{found.place} ({version})" if version else str(found.place)
 
 
-def _lost_overlay(name: str, found: Found, others: tuple[Found, ...], asked: Asked) -> tuple[Path, str] | None:
-    """Return the overlay that has the package and does not win, with the words for it; None where none is lost.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Lost:
+    """An overlay that has the package and does not win, with the words for it."""
+
+    root: Path
+    words: str
+    is_on_path: bool
+
+
+def _regain(lost: _Lost, found: Found, asked: Asked) -> str:
+    """Say how the overlay would win: where it is on the path, only what stands before it can be taken away."""
+    again = f"source {lost.root / 'env.sh'} again, after what sets PYTHONPATH"
+    if found.kind == "folder":
+        elsewhere = f"start from another folder than {asked.cwd}"
+        return elsewhere if lost.is_on_path else f"{elsewhere}, and {again}"
+    if found.why.startswith("the empty") and lost.is_on_path:
+        return "take the empty entry out of PYTHONPATH"
+    return again
+
+
+def _lost_overlay(name: str, found: Found, others: tuple[Found, ...], asked: Asked) -> _Lost | None:
+    """Return the overlay that has the package and does not win; None where none is lost.
 
     One that was put on PYTHONPATH by hand is known by its manifest.
     """
@@ -208,12 +228,13 @@ def _lost_overlay(name: str, found: Found, others: tuple[Found, ...], asked: Ask
             return None
         is_on_path = any(_is_in(one, site) for one in others)
         where = "further back" if is_on_path else "and is not on the path"
-        return Path(active), f"the active overlay {active} has it too, {where}"
+        words = f"the active overlay {active} has it too, {where}"
+        return _Lost(root=Path(active), words=words, is_on_path=is_on_path)
     if _is_of_overlay(found):
         return None
     for one in filter(_is_of_overlay, others):
         root = one.place.parent.parent
-        return root, f"the overlay {root} has it too, further back"
+        return _Lost(root=root, words=f"the overlay {root} has it too, further back", is_on_path=True)
     return None
 
 

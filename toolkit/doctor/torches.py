@@ -69,8 +69,14 @@ def package_of(name: str, asked: Asked, survey: Survey) -> Package | None:
     says = version_in(found.place)
     own = next((one for one in beside if _is_same(one.version, says)), beside[0] if beside else None)
     told = installed[0] if installed else None
-    version = says or (own.version if own else "") or (told.version if told else "")
+    named = own or (told if told is not None and _is_editable(told, found.place) else None)
+    version = says or (named.version if named else "")
     return Package(found=found, version=version, own=own, told=told, beside=beside)
+
+
+def _is_editable(told: Installed, place: Path) -> bool:
+    """Whether a distribution is an editable install of the tree that a package is in; no other tells its version."""
+    return bool(told.source) and place.resolve().is_relative_to(Path(told.source).resolve())
 
 
 def match_fault(torch: str, npu: str, requires: Sequence[str]) -> str:
@@ -184,8 +190,8 @@ def _metadata(name: str, package: Package) -> Iterator[Observation]:
         )  # fmt: skip
     elif not _is_same(package.told.version, package.version):
         yield doubtful(
-            observed, f"the import takes {package.version}, importlib.metadata gives {package.told.version} "
-            f"({package.told.metadata})",
+            observed, f"the import takes {package.version or package.place}, importlib.metadata gives "
+            f"{package.told.version} ({package.told.metadata})",
             "let one place have both: uninstall the other, or put an overlay first, which has its own metadata",
         )  # fmt: skip
     else:
@@ -205,7 +211,8 @@ def _dvm(npu: Package, asked: Asked) -> Observation:
     asks = _asks_for_dvm(asked.environ, asked)
     say = bad if asks else doubtful
     return say(
-        "torch_npu.dvm", f"torch_npu {npu.version} has no {DVM_FOLDER}: dvm silently becomes Triton (KeyError: 'r')"
+        "torch_npu.dvm",
+        f"torch_npu {npu.version or f'in {npu.place}'} has no {DVM_FOLDER}: dvm silently becomes Triton (KeyError: 'r')"
         + (f"; {asks}" if asks else ""),
         "take one with DVM: 2.12.0.post3, 2.13.0 or later",
     )  # fmt: skip
@@ -241,6 +248,11 @@ def _whole(npu: Package) -> Iterator[Observation]:
 def _match(torch: Package, npu: Package, interpreter: Interpreter) -> Observation:
     installed = npu.own or npu.told
     requires = installed.requires if installed is not None else ()
+    if not npu.version:
+        return doubtful(
+            "torch.match", f"{npu.place} does not say for which torch it is",
+            f"take the torch_npu of {torch.version}, built, or the overlay's",
+        )  # fmt: skip
     if fault := match_fault(torch.version, npu.version, requires):
         wanted = _required_torch(requires)
         need = str(wanted) if wanted is not None and str(wanted.specifier) else f"torch=={npu.version}"

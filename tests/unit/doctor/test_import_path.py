@@ -127,6 +127,20 @@ def test_an_active_overlay_that_somebody_took_off_the_path(planted: Planted) -> 
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("is_on_path", [True, False], ids=["overlay on the path", "overlay off the path"])
+def test_a_folder_of_the_working_directory_wins_over_an_active_overlay(planted: Planted, is_on_path: bool) -> None:
+    plant_npu(planted)
+    root = overlay(planted)
+    (planted.cwd / "torch_npu").mkdir()
+    (planted.cwd / "torch_npu" / "__init__.py").touch()
+    if is_on_path:
+        planted.environ["PYTHONPATH"] = str(root / "site")
+
+    again = "" if is_on_path else f", and source {root}/env.sh again, after what sets PYTHONPATH"
+    grade, _, do = named(look(planted), "path.torch_npu")
+    assert (grade, do) == ("fail", f"start from another folder than {planted.cwd}{again}")
+
+
 @pytest.mark.parametrize("first", ["overlay", "system"])
 def test_an_overlay_that_was_put_on_pythonpath_by_hand(planted: Planted, first: str) -> None:
     plant_npu(planted)

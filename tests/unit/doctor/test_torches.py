@@ -228,6 +228,26 @@ def test_a_source_tree_that_is_not_built(planted: Planted) -> None:
     )  # fmt: skip
 
 
+def test_a_source_tree_has_no_version_of_another_place(planted: Planted) -> None:
+    plant_npu(planted)
+    source = planted.cwd / "torch_npu"
+    source.mkdir()
+    (source / "__init__.py").touch()
+
+    observations = look(planted)
+
+    assert named(observations, "torch_npu.dvm")[1] == (
+        f"torch_npu in {source} has no _inductor/dvm: dvm silently becomes Triton (KeyError: 'r')"
+    )
+    assert named(observations, "torch_npu.metadata")[1] == (
+        f"the import takes {source}, importlib.metadata gives 2.13.0 ({planted.site / 'torch_npu-2.13.0.dist-info'})"
+    )
+    assert named(observations, "torch.match") == (
+        "warn", f"{source} does not say for which torch it is", "take the torch_npu of 2.13.0+cpu, built, or the "
+        "overlay's",
+    )  # fmt: skip
+
+
 def test_metadata_of_another_place(planted: Planted) -> None:
     plant_torch(planted.site)
     plant_torch_npu(planted.site, "2.12.0.post3")
