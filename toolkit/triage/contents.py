@@ -6,6 +6,10 @@ import codecs
 import re
 from typing import Literal
 
+TEXT_BEFORE = 256
+LINES_BEFORE = 3
+"""So much text makes a log of what goes on otherwise."""
+
 HEAD = 1 << 16
 """How much of a file is looked at."""
 
@@ -82,7 +86,7 @@ def encoding_of(head: bytes) -> Encoding | None:
         wide = next((one[0] for one in WIDTHS if _has_zeros(head, *one[1:]) and _decodes(head, one[0])), None)
         if wide is not None:
             return wide
-    return "utf-8" if _is_plain(head) else None
+    return "utf-8" if _is_plain(head) or _begins_plain(head) else None
 
 
 def _has_zeros(head: bytes, width: int, mostly: tuple[int, ...], hardly: int) -> bool:
@@ -98,6 +102,13 @@ def _decodes(head: bytes, encoding: Encoding) -> bool:
     text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
     strange = sum(text.count(chr(code)) for code in (*CONTROLS, 0xFFFD))
     return bool(text) and strange <= len(text) * FEW
+
+
+def _begins_plain(head: bytes) -> bool:
+    """Whether bytes begin with lines of text, as a log does that a dying machine has written something else behind."""
+    broken = re.search(rb"[%s]" % re.escape(CONTROLS + b"\0"), head)
+    text = head if broken is None else head[: broken.start()]
+    return len(text) >= TEXT_BEFORE and text.count(b"\n") >= LINES_BEFORE
 
 
 def _is_plain(head: bytes) -> bool:
