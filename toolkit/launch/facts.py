@@ -37,6 +37,7 @@ VARIABLES: Mapping[str, str] = {
 }
 """Facts that are a variable's value."""
 
+STRICT, WARN_ONLY = "debug.deterministic", "debug.deterministic_warn_only"
 ALLOCATOR = ("PYTORCH_NPU_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 
 
@@ -48,6 +49,8 @@ def launch_facts(launch: Launch) -> Mapping[str, str]:
     `global_batch_size`, `local_batch_size`, `seq_len`, `compile_backend`, `load_path`, `dataset_path`, `shard_degree`,
     `expert_degree` are the options' values, "" where they are not given and the configuration decides; `program`,
     `target`, `module`, `config` are what is started; `ngpu` is the number of processes.
+    What is written counts, although arguments that nobody sees (`"$@"`) might replace it; what is not written is absent
+    then.
     A configuration file (`--job.config_file`) says what the command does not; where it was not read, that is absent.
     Of the environment: `backend` (TORCHINDUCTOR_NPU_BACKEND), `extensions_dir` (TORCH_EXTENSIONS_DIR), `cache_dir`
     (TORCHINDUCTOR_CACHE_DIR), `pythonpath`, `autoload` (TORCH_DEVICE_BACKEND_AUTOLOAD), `visible_devices`
@@ -100,7 +103,10 @@ def _command_facts(launch: Launch) -> Iterator[tuple[str, str]]:
 
 
 def _determinism(launch: Launch) -> str | None:
-    warns, strict = launch.option("debug.deterministic_warn_only"), launch.option("debug.deterministic")
+    """Return which determinism was asked for; a strict one that is written counts, whatever may be beside it."""
+    warns, strict = launch.option(WARN_ONLY), launch.option(STRICT)
+    if warns is None and strict and WARN_ONLY not in launch.options:
+        return strict
     if warns == "true":
         return "warn_only"
     return None if warns is None or strict is None else "true" if strict == "true" else "false"

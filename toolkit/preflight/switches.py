@@ -83,7 +83,7 @@ def _examine_determinism(subject: Subject) -> Observation:
             f"leave it out; to compare runs, repeat them: toolkit evidence repeat (or --{STRICT} with an attention "
             "backend that has it)",
         )
-    if warns is None or strict is None:
+    if strict is None or (warns is None and (not strict or WARNS in launch.options)):
         return doubtful(name, unseen(launch, WARNS if warns is None else STRICT), UNSEEN)
     if strict != "true":
         return good(name, said(launch, STRICT) if strict else f"--{STRICT} is not given")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.launch import launch_facts, read_command
+from toolkit.launch import launch_facts, read_command, read_command_text
 
 
 def test_a_whole_command_gives_every_fact() -> None:
@@ -53,6 +53,28 @@ def test_a_whole_command_gives_every_fact() -> None:
 )
 def test_determinism_is_one_of_three_or_unknown(words: list[str], expected: str | None) -> None:
     assert launch_facts(read_command(["./run.sh", *words])).get("deterministic") == expected
+
+
+@pytest.mark.parametrize("written", ['"$@"', "$@", '"$@" --debug.seed=1'], ids=["quoted", "bare", "before others"])
+def test_what_a_script_writes_is_known_beside_arguments_that_nobody_sees(written: str) -> None:
+    text = f"NGPU=8 torchrun -m trainer --debug.deterministic --model.attention_backend=auto {written}\n"
+    found = launch_facts(read_command_text(text))
+
+    assert (found["deterministic"], found["attention_backend"], found["ngpu"]) == ("true", "auto", "8")
+    assert not {"compile", "dtype", "steps", "checkpoint"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--debug.no-deterministic", "false"),
+        ("--debug.deterministic_warn_only", "warn_only"),
+        ("--debug.deterministic --debug.deterministic_warn_only=$X", None),
+        ("--debug.seed=1", None),
+    ],
+)
+def test_determinism_beside_arguments_that_nobody_sees(words: str, expected: str | None) -> None:
+    assert launch_facts(read_command_text(f'python -m trainer {words} "$@"')).get("deterministic") == expected
 
 
 def test_a_configuration_file_may_say_what_the_command_does_not() -> None:

@@ -174,3 +174,13 @@ def test_a_refused_allocator_is_told_with_the_run_script_s_own_variable(room: Ro
     assert next((one.name, one.grade) for one in found if one.name.startswith("allocator")) == (
         "allocator.variable", "fail",
     )  # fmt: skip
+
+
+def test_strict_determinism_that_a_script_writes_counts_beside_arguments_that_nobody_sees(room: Room) -> None:
+    text = 'python -m trainer.main --debug.deterministic --model.attention_backend=auto "$@"\n'
+    found = examine_switches(room.subject(text, text=True))
+
+    assert lines(found, "determinism") == [
+        ("fail", "--debug.deterministic with --model.attention_backend=auto: the backward of the vendor's attention "
+         "refuses strict determinism")
+    ]  # fmt: skip
