@@ -116,7 +116,7 @@ def test_an_environment_alone_is_judged() -> None:
 
     assert [one.cause for one in found] == ["launch-pythonpath-empty-entry", "launch-visible-devices"]
     assert found[0].summary == "PYTHONPATH has an empty entry (/a:): Python reads it as the working directory"
-    assert found[0].command == "export PYTHONPATH=OVERLAY${PYTHONPATH:+:$PYTHONPATH}"
+    assert found[0].command == """export PYTHONPATH="$(printf %s "$PYTHONPATH" | tr -s : | sed 's/^://; s/:$//')\""""
     assert {one.kind for one in found} == {"warning"}
 
 
