@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -129,7 +130,8 @@ def another_home(planted: Planted) -> None:
         pytest.param(an_editable_install_that_moved, {"path.finders": "fail"}, id="an editable install that moved"),
         pytest.param(no_init, {"path.torchtitan": "fail"}, id="a folder without __init__"),
         pytest.param(a_source_tree,
-                     {"path.torch_npu": "warn", "torch_npu.compiled": "fail", "torch_npu.dvm": "fail"},
+                     {"path.torch_npu": "warn", "torch_npu.metadata": "warn", "torch_npu.compiled": "fail",
+                      "torch_npu.dvm": "fail"},
                      id="a source tree"),
         pytest.param(an_overlay_further_back, {"path.torch_npu": "fail"}, id="an overlay further back"),
         pytest.param(no_dvm, {"torch_npu.dvm": "fail", "torch_npu.whole": "fail"}, id="without DVM"),
@@ -157,12 +159,22 @@ def test_a_planted_fault(
 
 def test_the_text_ends_with_the_sum(planted: Planted, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["doctor", "--python", str(planted.python)])
+        cli.main(["doctor", "-v", "--python", str(planted.python)])
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("ok    interpreter.python  ")
     counts = {grade: sum(line.startswith(grade) for line in lines) for grade in ("ok", "warn", "fail")}
     assert lines[-1] == ", ".join(f"{count} {grade}" for grade, count in counts.items())
+
+
+def test_what_is_ok_is_shown_only_on_request(planted: Planted, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["doctor", "--python", str(planted.python)])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("ok ")] == []
+    assert re.fullmatch(r"\d+ ok \(shown with -v\), \d+ warn, \d+ fail", lines[-1])
+    assert [line for line in lines if len(line) > 120 and " " in line.strip()[120:]] == []
 
 
 def test_an_interpreter_that_is_not_there(planted: Planted, capsys: pytest.CaptureFixture[str]) -> None:

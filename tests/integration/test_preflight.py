@@ -367,6 +367,26 @@ def test_with_go_nothing_is_started_where_something_fails(place: Place) -> None:
     assert '"answer"' not in done.stdout
 
 
+def test_with_go_and_json_the_document_comes_before_what_the_command_writes(place: Place) -> None:
+    done = go(place, "--json", "--", *place.command(PYTHONPATH=f"{place.overlay}/site:{place.root}/trainer_src"))
+
+    assert done.returncode == 0, done.stderr
+    document, end = json.JSONDecoder().raw_decode(done.stdout)
+    assert document["worst"] == "ok"
+    assert json.loads(done.stdout[end:])["answer"] == 42
+
+
+def test_a_command_that_is_quoted_whole_is_refused(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["preflight", "--", " ".join(place.command())])
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "error: the command behind -- is one word with blanks in it, 'NGPU=8' and what follows\n"
+        "hint: write it without the quotes around all of it\n"
+    )
+
+
 def test_without_a_command_it_says_how_to_give_one(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["preflight"])

@@ -6,28 +6,37 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from toolkit.answers import Answer
+from toolkit.diagnosing.wrapping import WIDTH, wrap
 from toolkit.model import GRADES, Observation, worst_grade
 
 SCHEMA = 1
 
 
-def describe_observations(observations: Sequence[Observation]) -> Answer:
-    """Show the observations in their order, aligned; what is to be done stands below its line."""
-    width = max((len(one.name) for one in observations), default=0)
-    lines = [line for one in observations for line in _lines(one, width)]
-    counts = [f"{sum(one.grade == grade for one in observations)} {grade}" for grade in GRADES]
+def describe_observations(observations: Sequence[Observation], *, verbose: bool, width: int = WIDTH) -> Answer:
+    """Show the observations in their order, aligned, what is to be done below each; `ok` ones if `verbose` only."""
+    shown = [one for one in observations if verbose or one.grade != "ok"]
+    column = max((len(one.name) for one in shown), default=0)
+    lines = [line for one in shown for line in _lines(one, column, width)]
     document = {
         "schema": SCHEMA,
         "worst": worst_grade(observations),
         "observations": [asdict(one) for one in observations],
     }
-    return Answer(text="\n".join([*lines, ", ".join(counts)]), document=document)
+    hidden = len(observations) - len(shown)
+    return Answer(text="\n".join([*lines, _count_line(observations, hidden)]), document=document)
 
 
-def _lines(one: Observation, width: int) -> list[str]:
-    lines = [f"{one.grade:4}  {one.name:{width}}  {_printable(one.seen)}"]
+def _count_line(observations: Sequence[Observation], hidden: int) -> str:
+    counts = {grade: sum(one.grade == grade for one in observations) for grade in GRADES}
+    return ", ".join(
+        f"{count} {grade}{' (shown with -v)' if grade == 'ok' and hidden else ''}" for grade, count in counts.items()
+    )
+
+
+def _lines(one: Observation, column: int, width: int) -> list[str]:
+    lines = wrap(_printable(one.seen), width, first=f"{one.grade:4}  {one.name:{column}}  ")
     if one.do:
-        lines.append(f"{'':4}  {'':{width}}  -> {_printable(one.do)}")
+        lines += wrap(_printable(one.do), width, first=f"{'':4}  {'':{column}}  -> ")
     return lines
 
 

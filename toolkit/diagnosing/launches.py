@@ -47,9 +47,9 @@ def preflight(
 ) -> None:
     """Hold a training command against the recipe and an acceptance run's configuration before it is started.
 
-    Variables may stand in front of the command, as in a shell. A line is shown for each thing that was looked at, then
-    the whole command with the overlay's variables. The exit code is 0 where nothing is `fail`, else 23, and then
-    nothing is started with --go either.
+    Variables may stand in front of the command, as in a shell. A line is shown for each thing that is not `ok` (with
+    -v, for each that was looked at), then the whole command with the overlay's variables. The exit code is 0 where
+    nothing is `fail`, else 23, and then nothing is started with --go either.
 
     \b
     Example:  toolkit preflight -- NGPU=8 ./run_train.sh --training.dtype=bfloat16 --compile.enable
@@ -58,22 +58,40 @@ def preflight(
     """
     from toolkit import preflight as room
     from toolkit.diagnosing import answers_launches as answers
+    from toolkit.diagnosing.wrapping import screen_width
     from toolkit.model import worst_grade
     from toolkit.process import replace_process
 
     if not command and script is None:
         raise UsageError("there is no command to look at", hint="give it behind --, or in a file with --cmd FILE")
+    if script is None:
+        _require_words(command)
     console = make_console(options)
     subject = _subject(recipe, script, acceptance, command, options)
-    observations = room.examine_launch(subject)
-    answer = answers.describe_preflight(observations, subject)
+    observations = room.examine_launch(subject, is_started=go)
+    answer = answers.describe_preflight(
+        observations, subject, verbose=bool(options["verbose"]), width=screen_width()
+    )  # fmt: skip
     has_failed = worst_grade(observations) == "fail"
     if go and not has_failed:
-        console.note(answer.text)
+        if options["as_json"]:
+            give(console, answer)
+        else:
+            console.note(answer.text)
         replace_process(subject.argv, room.started_environment(subject))
     give(console, answer)
     if has_failed:
         raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.
+
+
+def _require_words(command: tuple[str, ...]) -> None:
+    """Refuse a command line that was quoted whole, which is one word and no program's name."""
+    first, _, rest = command[0].strip().partition(" ")
+    if len(command) == 1 and rest and not Path(command[0]).exists():
+        raise UsageError(
+            f"the command behind -- is one word with blanks in it, {first!r} and what follows",
+            hint="write it without the quotes around all of it",
+        )
 
 
 def _subject(

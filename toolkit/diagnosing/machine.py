@@ -31,13 +31,15 @@ def doctor(recipe: str, **options: Any) -> None:
     """Look at the machine and the environment before anything fails: a line for each thing, and what to do about it.
 
     It looks as training would start here and now: with this folder, these variables and the target interpreter. torch
-    is not imported. The exit code is 0 where nothing is `fail`, else 23.
+    is not imported. Lines that are `ok` are counted, and shown with -v. The exit code is 0 where nothing is `fail`,
+    else 23.
 
     \b
     Example:  toolkit doctor
               toolkit doctor --recipe dsv4-dvm-release --python .venv/bin/python --json
     """
     from toolkit.diagnosing import answers_machine as answers
+    from toolkit.diagnosing.wrapping import screen_width
     from toolkit.doctor import examine
     from toolkit.model import worst_grade
 
@@ -51,7 +53,8 @@ def doctor(recipe: str, **options: Any) -> None:
         project=_project(recipe, options),
         recipe=recipe,
     )
-    give(console, answers.describe_observations(observations))
+    answer = answers.describe_observations(observations, verbose=bool(options["verbose"]), width=screen_width())
+    give(console, answer)
     if worst_grade(observations) == "fail":
         raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.foreign import examine_built
 from toolkit.doctor.observed import bad, doubtful, good
-from toolkit.doctor.places import nearest_folder, real_path
+from toolkit.doctor.places import how_to_activate, nearest_folder, real_path
 from toolkit.extensions import examine_extensions
 from toolkit.model import Observation
 
@@ -100,7 +100,7 @@ def _examine_place(asked: Asked, cache: Cache) -> Iterator[Observation]:
         yield doubtful(
             f"{cache.name}.shared",
             f"{cache.variable} is not set: {cache.holds} to {cache.place}, which all torch_npu of this user share",
-            f"activate the overlay, which has its own, or: export {cache.variable}=<a fresh folder>",
+            f"{how_to_activate(asked)}, or: export {cache.variable}=<a fresh folder>",
         )
     elif other := _other_overlay(asked, cache.place):
         yield bad(

@@ -11,7 +11,7 @@ from toolkit.doctor.asked import Asked
 from toolkit.doctor.loader import read_cache
 from toolkit.doctor.observed import bad, doubtful, good
 from toolkit.doctor.places import (
-    STAND_IN,
+    SEE_CANN,
     cann_home,
     claims_device,
     device_numbers,
@@ -80,7 +80,7 @@ def _without_nodes(asked: Asked, dev: Path) -> Observation:
     if not claims_device(asked):
         is_stand_in = is_host_sysroot(cann_home(asked))
         seen = f"no NPU: {dev} has no davinci0" + (", the host sysroot stands in for one" if is_stand_in else "")
-        return doubtful("device.nodes", seen, "" if is_stand_in else STAND_IN)
+        return doubtful("device.nodes", seen, "" if is_stand_in else SEE_CANN)
     return bad(
         "device.nodes",
         f"no NPU: {dev} has no davinci0, while ASCEND_HOME_PATH names CANN",

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit.current import recipe_folder
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.elf import ElfError, Library
 from toolkit.doctor.loader import Closure, Missing, Search, load_closure, read_cache
-from toolkit.doctor.observed import bad, good
-from toolkit.doctor.places import STAND_IN, claims_device, listed, matching
+from toolkit.doctor.observed import bad, doubtful, good
+from toolkit.doctor.places import SEE_CANN, STAND_IN, cann_home, claims_device, current_overlay, listed, matching
 from toolkit.model import Observation
 
 ATB_LIBRARY = "lib/libop_plugin_atb.so"
@@ -112,7 +111,7 @@ def _starts(asked: Asked, package: Path) -> list[Path]:
 
 
 def _overlays_own(asked: Asked) -> Path | None:
-    generation = recipe_folder(asked.project, asked.recipe).current() if asked.project else None
+    generation = current_overlay(asked)
     package = generation / "site/torch_npu" if generation else None
     return package if package and os.path.isdir(package) else None
 
@@ -155,8 +154,11 @@ def _owner_of_library(name: str) -> Owner:
 
 
 def _describe_missing(asked: Asked, owner: Owner, missing: Sequence[Missing]) -> Observation:
-    is_hard = owner.key in ("torch", "torch_npu") or (owner.key != "nnal" and claims_device(asked))
     broken = [one.broken for one in missing if one.broken]
+    if owner.key == "cann" and not broken and cann_home(asked) is None and not claims_device(asked):
+        # Which they are tells nothing where there is none of it.
+        return doubtful(f"libraries.{owner.key}", f"{len(missing)} libraries of CANN are not found", SEE_CANN)
+    is_hard = owner.key in ("torch", "torch_npu") or (owner.key != "nnal" and claims_device(asked))
     names = [one.name for one in missing if not one.broken]
     by = listed(sorted({one.by for one in missing if not one.broken}), 3)
     needs = "needs" if "," not in by else "need"

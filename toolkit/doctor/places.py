@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from glob import escape, glob
 from pathlib import Path
 
+from toolkit.current import recipe_folder
 from toolkit.doctor.asked import Asked
+from toolkit.envfile import OVERLAY
 
 RUNTIME = "libascendcl.so"
 RUNTIME_FOLDERS = ("lib64", "runtime/lib64")
@@ -21,10 +23,25 @@ NODE = re.compile(r"davinci(\d+)")
 
 STAND_IN = "nothing to do without an NPU: `toolkit run --host` has a stand-in"
 
+SEE_CANN = "see cann.environment"
+"""Said where another line tells already that there is no CANN."""
+
 HOST_HINT = (
-    "without an NPU nothing of torch_npu loads by itself; look at the overlay on the host sysroot, where it lowers and "
-    "generates code and runs no kernel: toolkit run --host -- python …"
+    "without an NPU nothing of torch_npu loads by itself; look at the overlay with `toolkit run --host -- python …`, "
+    "which lowers and generates code and runs no kernel"
 )
+
+
+def current_overlay(asked: Asked) -> Path | None:
+    """Return the current generation of the recipe's overlay, where it is built."""
+    generation = recipe_folder(asked.project, asked.recipe).current() if asked.project else None
+    return generation if generation is not None and os.path.isdir(generation) else None
+
+
+def how_to_activate(asked: Asked) -> str:
+    """Say how to get what an active overlay has; `overlay.active` tells it where one is built and none is active."""
+    is_told = current_overlay(asked) is not None and not asked.environ.get(OVERLAY)
+    return "see overlay.active" if is_told else "activate the overlay"
 
 
 def device_numbers(asked: Asked) -> list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.observed import bad, doubtful, good
+from toolkit.doctor.places import how_to_activate
 from toolkit.model import Observation
 from toolkit.schema import did_you_mean
 
@@ -45,7 +46,7 @@ def _examine_backend(asked: Asked) -> Iterator[Observation]:
         yield mark(
             "switch.backend",
             f"{BACKEND} {has}; the recipe {asked.recipe} asks for {wanted}",
-            f"activate the overlay, or: export {BACKEND}={wanted}",
+            f"{how_to_activate(asked)}, or: export {BACKEND}={wanted}",
         )
     elif named:
         yield good("switch.backend", f"{BACKEND}={named}")

@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from toolkit.doctor.asked import Asked
 from toolkit.doctor.installed import Installed, damage_of, normalized, read_installed, value_in, version_in
 from toolkit.doctor.observed import bad, doubtful, good
+from toolkit.doctor.places import current_overlay, how_to_activate
 from toolkit.doctor.survey import Found, Survey
 from toolkit.model import Interpreter, Observation
 
@@ -55,7 +56,9 @@ def examine_torch(asked: Asked, survey: Survey) -> list[Observation]:
             *_whole(npu),
         ]
     if torch is not None and npu is not None:
-        observations += [_match(torch, npu, asked.interpreter), *_build(torch, asked)]
+        # A source tree that is not built says no version, which a line of its own tells.
+        observations += [_match(torch, npu, asked.interpreter)] if npu.version else []
+        observations += _build(torch, asked)
     return observations
 
 
@@ -150,22 +153,28 @@ def _build(torch: Package, asked: Asked) -> Iterator[Observation]:
 
 def _npu_version(npu: Package | None, asked: Asked) -> Observation:
     if npu is None:
-        recipe = f" --recipe {asked.recipe}" if asked.project else ""
         say = bad if asked.environ.get("ASCEND_HOME_PATH") else doubtful
         return say(
-            "torch_npu.version", "no torch_npu is found: no overlay is active, and none is installed",
-            f"build one with `toolkit build{recipe}`, source its env.sh; or `toolkit run -- CMD`",
-        )  # fmt: skip
+            "torch_npu.version", "no torch_npu is found: no overlay is active, and none is installed", _get_npu(asked)
+        )
     commit = value_in(npu.place / "version.py", "git_version")
     of_commit = f" (commit {commit[:12]})" if commit else ""
     seen = f"torch_npu {npu.version or 'of no version'}{of_commit} in {npu.place}"
     wanted = _wanted_npu(asked)
-    if asked.wanted and wanted and npu.version.partition("+")[0] != wanted:
+    if asked.wanted and wanted and npu.version and npu.version.partition("+")[0] != wanted:
         return doubtful(
             "torch_npu.version", f"{seen}; the recipe {asked.wanted.name} is for {wanted}",
             "name the recipe that is for it with --recipe, or activate the overlay",
         )  # fmt: skip
     return good("torch_npu.version", seen)
+
+
+def _get_npu(asked: Asked) -> str:
+    """Say how a torch_npu would be found: by the overlay, which is built or is not."""
+    if current_overlay(asked) is not None:
+        return how_to_activate(asked)
+    recipe = f" --recipe {asked.recipe}" if asked.project else ""
+    return f"build one with `toolkit build{recipe}`, source its env.sh; or `toolkit run -- CMD`"
 
 
 def _wanted_npu(asked: Asked) -> str:
@@ -248,11 +257,6 @@ def _whole(npu: Package) -> Iterator[Observation]:
 def _match(torch: Package, npu: Package, interpreter: Interpreter) -> Observation:
     installed = npu.own or npu.told
     requires = installed.requires if installed is not None else ()
-    if not npu.version:
-        return doubtful(
-            "torch.match", f"{npu.place} does not say for which torch it is",
-            f"take the torch_npu of {torch.version}, built, or the overlay's",
-        )  # fmt: skip
     if fault := match_fault(torch.version, npu.version, requires):
         wanted = _required_torch(requires)
         need = str(wanted) if wanted is not None and str(wanted.specifier) else f"torch=={npu.version}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from toolkit.doctor.allocator import examine_allocator
 from toolkit.doctor.observed import bad
 from toolkit.model import Observation
@@ -10,6 +12,7 @@ from toolkit.preflight.folders import examine_folders
 from toolkit.preflight.options import examine_options
 from toolkit.preflight.origins import examine_origins
 from toolkit.preflight.processes import asked_of, examine_processes
+from toolkit.preflight.runtime import examine_runtime
 from toolkit.preflight.subject import Subject, make_subject
 from toolkit.preflight.switches import examine_switches
 
@@ -22,9 +25,15 @@ __all__ = [
     "started_environment",
 ]
 
+ROOT = Path("/")
 
-def examine_launch(subject: Subject) -> tuple[Observation, ...]:
-    """Look at everything of a training command that can be seen before it is started; nothing is."""
+
+def examine_launch(subject: Subject, *, is_started: bool = False, root: Path = ROOT) -> tuple[Observation, ...]:
+    """Look at everything of a training command that can be seen before it is started; nothing is.
+
+    `is_started` says that it will be, here: then what cannot be loaded on this machine is a fault. The machine is
+    looked at below `root`.
+    """
     if not subject.launch.argv:
         seen = "there is no command that starts a training in what was given"
         return (bad("preflight.program", seen, "give it behind --, or in a file with --cmd FILE"),)
@@ -35,4 +44,5 @@ def examine_launch(subject: Subject) -> tuple[Observation, ...]:
         *examine_processes(subject),
         *examine_folders(subject),
         *examine_allocator(asked_of(subject)),
+        *examine_runtime(subject, is_started=is_started, root=root),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from toolkit.errors import UsageError
-from toolkit.schema import TomlError, describe_faults, describe_toml_error, find_faults, parse_toml, shown_path
+from toolkit.schema import Place, TomlError, describe_faults, describe_toml_error, find_faults, parse_toml, shown_path
 
 DEFAULT = Path(__file__).parent / "acceptance.toml"
 NAMED = ("option", "path")
@@ -96,7 +97,8 @@ def read_acceptance(changes: Path | None = None) -> Acceptance:
         raise _refusal(changes, [describe_toml_error(fault, changes)]) from fault
     merged = _merge(raw, changed)
     if faults := find_faults(merged, Acceptance):
-        raise _refusal(changes, describe_faults(faults, changes, text))
+        own = [replace(fault, where=_place_in(changed, merged, fault.where)) for fault in faults]
+        raise _refusal(changes, describe_faults(own, changes, text))
     return msgspec.convert(merged, Acceptance)
 
 
@@ -106,6 +108,21 @@ def _refusal(path: Path, faults: Sequence[str]) -> UsageError:
         hint="docs/preflight.md lists the tables and keys",
         details=faults[1:],
     )
+
+
+def _place_in(changed: Mapping[str, Any], merged: Mapping[str, Any], where: Place) -> Place:
+    """Return the place in a file of what stands at another among the default's tables."""
+    key, at, rest = where[0], where[1] if len(where) > 1 else None, where[2:]
+    if key not in NAMED or not isinstance(at, int) or not isinstance(changed.get(str(key)), list):
+        return where
+    table = merged[str(key)][at]
+    name = table.get("name") if isinstance(table, dict) else None
+    own = changed[str(key)]
+    found = (
+        number for number, one in enumerate(own)
+        if one is table or (name is not None and isinstance(one, dict) and one.get("name") == name)
+    )  # fmt: skip
+    return (key, next(found, at), *rest)
 
 
 def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.doctor.observed import bad, doubtful, good
 from toolkit.launch import CONFIG_FILE, Launch, is_switch
+from toolkit.launch.facts import OPTIONS
 from toolkit.model import Observation
 
 if TYPE_CHECKING:
     from toolkit.preflight.acceptance import OptionTable, PathTable
     from toolkit.preflight.subject import Subject
+
+SLIP = 2
+"""How many letters a slip changes."""
 
 UNSEEN = "run preflight with the arguments and variables that the run will have, or look there yourself"
 
@@ -22,9 +26,10 @@ UNSEEN = "run preflight with the arguments and variables that the run will have,
 def examine_options(subject: Subject) -> list[Observation]:
     """Look at each option that an acceptance run must have, and at each path that must be there."""
     wanted = subject.acceptance
-    seen = [_examine_option(subject.launch, one) for one in wanted.option]
+    seen = [_examine_option(subject.launch, one, _sibling(wanted.option, at)) for at, one in enumerate(wanted.option)]
     seen += [one for path in wanted.path for one in _examine_path(subject, path)]
     seen += _examine_spelling(subject.launch)
+    seen += _examine_names(subject)
     order = list(dict.fromkeys(one.name for one in seen))
     return sorted(seen, key=lambda one: order.index(one.name))
 
@@ -48,18 +53,31 @@ def unseen(launch: Launch, name: str) -> str:
     return f"--{name} is not seen, and there are arguments that cannot be seen"
 
 
-def _examine_option(launch: Launch, wanted: OptionTable) -> Observation:
+def _sibling(options: Sequence[OptionTable], at: int) -> str:
+    """Return the option of the same line, told before, that has the same reason; "" where there is none."""
+    one = options[at]
+    return next((other.name for other in options[:at] if (other.check, other.why) == (one.check, one.why)), "")
+
+
+def _examine_option(launch: Launch, wanted: OptionTable, sibling: str) -> Observation:
+    """Look at one option; the reason is not repeated where the line of `sibling` has it."""
+    is_told = bool(sibling) and launch.option(sibling) is not None and not _is_given(launch, sibling)
+    why = f"as for --{sibling}" if is_told else wanted.why
     name, value = f"preflight.{wanted.check}", launch.option(wanted.name)
     proposal = _proposed(wanted)
     if value is None:
         return doubtful(name, unseen(launch, wanted.name), UNSEEN)
-    if value == "" and wanted.name not in {**launch.options, **(launch.config or {})}:
-        return _graded(name, wanted.absent, f"--{wanted.name} is not given: {wanted.why}", f"add {proposal}")
+    if not _is_given(launch, wanted.name):
+        return _graded(name, wanted.absent, f"--{wanted.name} is not given: {why}", f"add {proposal}")
     if _fits(value, wanted):
         return good(name, said(launch, wanted.name))
     expected = " or ".join(wanted.values) or ("a value" if wanted.least is None else f"at least {wanted.least}")
-    seen = f"{said(launch, wanted.name)}, expected {expected}: {wanted.why}"
+    seen = f"{said(launch, wanted.name)}, expected {expected}: {why}"
     return _graded(name, wanted.otherwise, seen, f"make it {proposal}")
+
+
+def _is_given(launch: Launch, name: str) -> bool:
+    return name in launch.options or name in (launch.config or {})
 
 
 def _fits(value: str, wanted: OptionTable) -> bool:
@@ -88,6 +106,36 @@ def _examine_spelling(launch: Launch) -> Iterator[Observation]:
             right = option.name if option.value == "true" else _negated(option.name)
             seen = f"{option.written}: torchtitan's command line takes no value for a switch"
             yield doubtful("preflight.options", seen, f"write --{right}")
+
+
+def _examine_names(subject: Subject) -> Iterator[Observation]:
+    """Yield options that are spelled nearly as one that is looked at: it would be taken for not given."""
+    wanted = subject.acceptance
+    known = {
+        *OPTIONS.values(), *(one.name for one in (*wanted.option, *wanted.path)), *wanted.folders.fresh_options,
+        *wanted.processes.degrees, wanted.processes.expert_degree, "compile.enable", "compile.components",
+        "debug.deterministic", "debug.deterministic_warn_only", CONFIG_FILE,
+    }  # fmt: skip
+    for name, option in subject.launch.options.items():
+        near = [one for one in sorted(known) if name not in known and _is_near(name, one)]
+        if near:
+            seen = f"{option.written}: --{name} is none of the options that are looked at here"
+            yield doubtful("preflight.options", seen, f"did you mean --{near[0]}?")
+
+
+def _is_near(one: str, other: str) -> bool:
+    """Whether two names differ in a letter or two at one place, as a slip of the fingers leaves them."""
+    start = _shared(one, other)
+    end = _shared(one[start:][::-1], other[start:][::-1])
+    return max(len(one), len(other)) - start - end <= SLIP
+
+
+def _shared(one: str, other: str) -> int:
+    """Count the letters that two texts begin with alike."""
+    at = 0
+    while one[at : at + 1] and one[at : at + 1] == other[at : at + 1]:
+        at += 1
+    return at
 
 
 def _graded(name: str, grade: str, seen: str, do: str) -> Observation:

@@ -59,13 +59,22 @@ def _examine_programs(subject: Subject) -> Iterator[Observation]:
         if found is None:
             yield _missing(name, subject, word)
         elif other := _other_interpreter(Path(found), subject.interpreter):
-            seen = f"{word} is {found}, of {other}, and the overlay was checked for {subject.interpreter}"
-            yield bad(name, seen, "name it without its folder, or check the overlay for that one: --python PATH")
+            whose = "" if other == found else f", of {other}"
+            seen = f"{word} is {found}{whose}, and the overlay was checked for {subject.interpreter}"
+            yield bad(name, seen, f"{_instead(word, subject)}, or check the overlay for that one: --python PATH")
         elif word == launch.program:
             yield good(name, found)
     if flags := _deaf_flags(launch.argv):
         seen = f"python {flags} ignores PYTHONPATH, and so the overlay"
         yield bad(name, seen, f"leave {flags} out")
+
+
+def _instead(word: str, subject: Subject) -> str:
+    """Say how the overlay's own interpreter would start: it is first on PATH, where it has a program of that name."""
+    own = subject.interpreter.absolute()
+    if "/" in word and (own.parent / Path(word).name).exists():
+        return "name it without its folder"
+    return f"start {own} -m torch.distributed.run" if Path(word).name in STARTERS else f"start {own}"
 
 
 def _deaf_flags(argv: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ def test_lines_are_aligned_and_added_up() -> None:
             good("path.torch", "wins"),
             doubtful("interpreter.path", "on the PATH python is another", "put it first"),
             bad("torch.match", "no\x1b[2Jmatch\n", "install the other"),
-        ]
+        ],
+        verbose=True,
     )
 
     assert answer.text == (
@@ -42,7 +43,32 @@ def test_lines_are_aligned_and_added_up() -> None:
 
 
 def test_nothing_is_nothing_bad() -> None:
-    answer = describe_observations([])
+    answer = describe_observations([], verbose=False)
 
     assert answer.text == "0 ok, 0 warn, 0 fail"
     assert answer.document["worst"] == "ok"
+
+
+def test_what_is_ok_is_only_counted() -> None:
+    answer = describe_observations([good("a.long_name", "fine"), doubtful("b", "not so", "mend it")], verbose=False)
+
+    assert answer.text == "warn  b  not so\n         -> mend it\n1 ok (shown with -v), 1 warn, 0 fail"
+    assert [one["name"] for one in answer.document["observations"]] == ["a.long_name", "b"]
+
+
+def test_lines_end_at_the_screen_s_width_and_commands_stay_whole() -> None:
+    seen = "word " * 11 + "/a/path/that/is/never/cut/however/long/it/may/be/and/this/one/is"
+    answer = describe_observations(
+        [doubtful("one", seen, "look at it there with `toolkit run --host -- python -m pytest tests` and see")],
+        verbose=False, width=60,
+    )  # fmt: skip
+
+    assert answer.text.splitlines() == [
+        "warn  one  word word word word word word word word word word",
+        "           word",
+        "           /a/path/that/is/never/cut/however/long/it/may/be/and/this/one/is",
+        "           -> look at it there with",
+        "              `toolkit run --host -- python -m pytest tests`",
+        "              and see",
+        "0 ok, 1 warn, 0 fail",
+    ]

@@ -57,7 +57,7 @@ def test_caches_of_ones_own(machine: Machine, extension: Path) -> None:
 def test_the_shared_defaults(machine: Machine) -> None:
     machine.unset("TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
     home, user = machine.environ["HOME"], pwd.getpwuid(os.geteuid()).pw_name
-    own = "activate the overlay, which has its own, or: export {}=<a fresh folder>"
+    own = "activate the overlay, or: export {}=<a fresh folder>"
 
     assert machine.look(examine_caches) == [
         (

@@ -10,7 +10,7 @@ import pytest
 
 from tests.doctor_machines import ASCEND, HOME, NPU, TORCH, Machine, plant_machine, wanting
 from toolkit.doctor.cann import examine_cann
-from toolkit.doctor.places import HOST_HINT, STAND_IN
+from toolkit.doctor.places import HOST_HINT
 from toolkit.sysroot import MARK
 
 
@@ -78,8 +78,8 @@ def test_where_there_is_no_cann_the_host_sysroot_is_named(machine: Machine) -> N
         (
             "warn",
             "libraries.cann",
-            "libraries of CANN that libtorch_npu.so needs are not found: libascendcl.so, libhccl.so",
-            STAND_IN,
+            "2 libraries of CANN are not found",
+            "see cann.environment",
         ),
     ]
 

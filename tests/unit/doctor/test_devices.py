@@ -11,7 +11,6 @@ import pytest
 from tests.doctor_machines import Machine, plant_machine
 from tests.limits import ordinary_user
 from toolkit.doctor.devices import INTO_CONTAINER, examine_devices, read_visible
-from toolkit.doctor.places import STAND_IN
 from toolkit.sysroot import MARK
 
 
@@ -33,7 +32,7 @@ def test_a_machine_without_any(machine: Machine) -> None:
     machine.environ.clear()
 
     assert machine.look(examine_devices) == [
-        ("warn", "device.nodes", f"no NPU: {machine.root}/dev has no davinci0", STAND_IN)
+        ("warn", "device.nodes", f"no NPU: {machine.root}/dev has no davinci0", "see cann.environment")
     ]
 
 

@@ -45,6 +45,22 @@ def test_a_file_changes_what_it_names(tmp_path: Path) -> None:
     assert changed.path == default.path
 
 
+def test_a_fault_of_a_table_has_its_place_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(
+        '[[option]]\nname = "training.steps"\nleast = "many"\n\n[[option]]\nname = "a.b"\ncheck = "b"\n\n'
+        '[[path]]\nname = "c.d"\ncheck = "d"\nwhyy = "e"\n'
+    )
+    with pytest.raises(UsageError) as refused:
+        read_acceptance(Path("mine.toml"))
+
+    assert [refused.value.message, *refused.value.details] == [
+        "mine.toml is no acceptance configuration: mine.toml:3: option[0].least: expected integer, got string",
+        "mine.toml:5: option[1].why: missing key",
+        "mine.toml:12: path[0].whyy: unknown key; did you mean 'why'?",
+    ]
+
+
 def test_every_fault_of_a_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.toml").write_text('[compile]\nbackened = "x"\n\n[folders]\nfresh_options = "dump_folder"\n')

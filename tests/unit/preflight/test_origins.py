@@ -36,8 +36,37 @@ def test_another_python_is_told(room: Room) -> None:
     other.chmod(0o755)
     found = look(room, "./bin/python3 train.py")
 
-    seen = f"./bin/python3 is {other}, of {other}, and the overlay was checked for {sys.executable}"
+    seen = f"./bin/python3 is {other}, and the overlay was checked for {sys.executable}"
     assert lines(found, "program") == [("fail", seen)]
+    assert [one.do for one in found if one.name == "preflight.program"] == [
+        "name it without its folder, or check the overlay for that one: --python PATH"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "instead"),
+    [
+        ("python3.9", "#!/bin/sh\n", f"start {sys.executable}"),
+        ("torchrun", "#!{folder}/bin/python3.9\n", f"start {sys.executable} -m torch.distributed.run"),
+    ],
+)
+def test_a_program_that_the_overlay_s_environment_lacks_is_named_by_another(
+    name: str, head: str, instead: str, room: Room, tmp_path: Path
+) -> None:
+    own = tmp_path / "own/bin/python"
+    own.parent.mkdir(parents=True)
+    (own.parents[1] / "pyvenv.cfg").touch()
+    own.symlink_to(sys.executable)
+    folder = room.folder / "bin"
+    folder.mkdir()
+    for one in ("python3.9", name):
+        (folder / one).write_text(head.format(folder=room.folder))
+        (folder / one).chmod(0o755)
+    found = look(room, f"{name} train.py", environ={"PATH": str(folder)}, interpreter=own)
+
+    assert [(one.grade, one.do) for one in found if one.name == "preflight.program"] == [
+        ("fail", f"{instead.replace(sys.executable, str(own))}, or check the overlay for that one: --python PATH")
+    ]
 
 
 def test_the_torchrun_of_another_environment_is_told(room: Room) -> None:
