@@ -44,6 +44,9 @@ TAIL = 262_144
 CROWDED_PATIENCE = 400
 """So many lines of a file may come between two of one process, where several of them fail at once."""
 
+TYPED = re.compile(r"(?:\++|\$|#|>>>) ")
+"""A command as a shell shows it: what it asks for is a fact of the launch, what it searches for did not happen."""
+
 PROGRESS_WORDS = re.compile(rb"step|iter|training", re.IGNORECASE)
 DIGITS = b"0123456789"
 TRACEBACK = HEADER.encode()
@@ -195,6 +198,8 @@ class _Walker:
             found = compiled(fact.line).search(line.text)
             value = fact.value or (found.groupdict().get("value") or "" if found else "")
             self._log.facts[fact.name] = Said(value=value, evidence=self._evidence(line))
+        if TYPED.match(line.text):
+            return False
         is_loud = line.level in ("error", "fatal") and not is_progress(line.text)
         return is_loud or any(patterns.Match(line.text) for patterns in (line_set(book), mark_set(book)))
 

@@ -305,3 +305,15 @@ def test_the_user_s_own_frame_is_named_beside_a_library_s() -> None:
 )
 def test_failures_of_other_programs_are_unknown(text: str) -> None:
     assert [one.layer for one in findings({"a.log": text})] == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '+ grep -c "NPU out of memory" old.log',
+        "NOTE: if you see 'error: ub overflow', reduce the tile",
+        "$ grep Killed log",
+    ],
+)
+def test_what_is_searched_for_did_not_happen(line: str) -> None:
+    assert [one.layer for one in findings({"a.log": f"{line}\n{STEP}"})] == ["none"]
