@@ -18,6 +18,9 @@ from toolkit.process import compose_env, last_lines, run
 
 OLDEST_PYTHON = (3, 10)
 
+PROBE_LIMIT = 1 << 20
+"""So many bytes may a Python, and what runs at its start, say: a program that is none may say anything."""
+
 PROBE = """
 import json, sys
 facts = {"version": list(sys.version_info[:3])}
@@ -166,7 +169,14 @@ def _find_executable(executable: Path, env: Mapping[str, str]) -> Path:
 def _probe(path: Path, env: Mapping[str, str], timeout: float) -> dict[str, Any]:
     with temporary_directory("toolkit-probe-") as folder:
         try:
-            done = run([path, "-E", "-c", PROBE], cwd=folder, env=compose_env(env), timeout=timeout, check=False)
+            done = run(
+                [path, "-E", "-c", PROBE],
+                cwd=folder,
+                env=compose_env(env),
+                timeout=timeout,
+                check=False,
+                limit=PROBE_LIMIT,
+            )
         except CommandError as fault:
             raise TargetError(f"{path} cannot be asked what it is: {fault.message}", details=fault.details) from fault
     try:

@@ -27,7 +27,7 @@ def _is_switch(value: str) -> str:
 
 def _number(low: int, high: int | None = None) -> Check:
     def check(value: str) -> str:
-        fits = value.isdigit() and int(value) >= low and (high is None or int(value) <= high)
+        fits = value.isdecimal() and len(value) < 19 and int(value) >= low and (high is None or int(value) <= high)
         wanted = f"a whole number from {low}" if high is None else f"a whole number from {low} to {high}"
         return "" if fits else wanted
 

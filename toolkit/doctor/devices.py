@@ -183,7 +183,7 @@ def read_visible(value: str, count: int | None) -> tuple[list[int], str]:
     """
     chosen: list[int] = []
     for place, word in enumerate(value.split(",")):
-        if not re.fullmatch(r"[0-9]+", word):
+        if not re.fullmatch(r"[0-9]{1,9}", word):
             what = "is empty" if not word else f"has a blank ({word!r})" if word != word.strip() else f"is {word!r}"
             what = "is a blank" if word and not word.strip() else what
             return chosen, f"id {place + 1} {what}; CANN stops there and {_seen(chosen)}"
@@ -205,7 +205,7 @@ def _seen(chosen: Sequence[int]) -> str:
 
 def _proposal(value: str, numbers: Sequence[int]) -> str:
     """Return the setting that was probably meant."""
-    named = {int(word) for word in re.findall(r"\d+", value)}
+    named = {int(word) for word in re.findall(r"(?<!\d)[0-9]{1,9}(?!\d)", value)}
     fitting = sorted(number for number in named if not numbers or number < len(numbers))
     ids = ",".join(map(str, fitting or range(len(numbers) or 1)))
     return f"export {VISIBLE}={ids}"

@@ -58,6 +58,8 @@ class Library:
 
 def open_library(path: Path) -> Library:
     """Map a library. Raises ElfError for what is none, or cut short, OSError for what cannot be read."""
+    if not path.is_file():  # To open a pipe would wait for who writes to it.
+        raise ElfError(f"{path} is no file")
     with path.open("rb") as stream:
         if os.fstat(stream.fileno()).st_size < HEADER.size:
             raise ElfError(f"{path} is too short to be a library")

@@ -58,7 +58,8 @@ def _build_fault(asked: Asked, path: Path) -> str:
     """Say which Python, torch or torch_npu a library was built for where that is another than would load it."""
     ninja = path.with_name(NINJA_FILE)
     try:
-        folders = INCLUDED.findall(ninja.read_text(encoding="utf-8", errors="replace"))
+        told = ninja.read_text(encoding="utf-8", errors="replace") if ninja.is_file() else ""
+        folders = INCLUDED.findall(told)
     except OSError:
         folders = []
     if fault := _python_fault(asked, path, folders):

@@ -54,7 +54,7 @@ def _examine_jobs(asked: Asked) -> Observation:
     advice = f"export MAX_JOBS={jobs}"
     if named is None:
         return _without_max_jobs(jobs, reason, advice)
-    if not named.isdigit():
+    if not named.isdecimal() or len(named) > 9:
         return doubtful("resources.jobs", f"MAX_JOBS={named!r} is no number, and torch ignores it", advice)
     if int(named) == 0:
         return bad("resources.jobs", "MAX_JOBS=0: ninja starts all compilers at once", advice)

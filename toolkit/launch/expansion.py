@@ -200,7 +200,7 @@ def _held(shell: Shell, name: str) -> str | None:
     """Return what a variable or argument holds; None for one that is not set, as far as is known."""
     if name.isdecimal() and (shell.arguments is not None or name == "0"):
         words = (shell.name, *(shell.arguments or ()))
-        return words[int(name)] if int(name) < len(words) else ""
+        return words[int(name)] if len(name) < 10 and int(name) < len(words) else ""
     if name == "#" and shell.arguments is not None:
         return str(len(shell.arguments))
     if not name.isidentifier():

@@ -237,7 +237,7 @@ def _built_in(shell: Shell, words: tuple[str, ...], command: list[Token], state:
 def _set_arguments(shell: Shell, name: str, rest: tuple[str, ...], state: bool | None) -> None:
     before = shell.arguments
     if name == "shift" and before is not None:
-        shell.arguments = before[int(rest[0]) if rest and rest[0].isdecimal() else 1 :]
+        shell.arguments = before[int(rest[0][:9]) if rest and rest[0].isdecimal() else 1 :]
     elif name == "set":
         shell.exports_all = shell.exports_all or (bool(rest) and bool(re.match(r"-\w*a", rest[0])))
         shell.arguments = rest[rest.index("--") + 1 :] if "--" in rest else before

@@ -82,7 +82,7 @@ def _is_given(launch: Launch, name: str) -> bool:
 
 def _fits(value: str, wanted: OptionTable) -> bool:
     if wanted.least is not None:
-        return value.isdecimal() and int(value) >= wanted.least
+        return value.isdecimal() and len(value) < 19 and int(value) >= wanted.least
     return value in wanted.values if wanted.values else value != ""
 
 

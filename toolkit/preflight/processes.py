@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 BATCH = "training.global_batch_size"
 LOCAL_BATCH = "training.local_batch_size"
 DATA = ("parallelism.data_parallel_replicate_degree", "parallelism.data_parallel_shard_degree")
+DEGREE = re.compile(r"-?[0-9]{1,9}")
 
 
 def examine_processes(subject: Subject) -> list[Observation]:
@@ -35,14 +37,19 @@ def examine_processes(subject: Subject) -> list[Observation]:
 
 def _count(subject: Subject) -> int | None:
     value = process_count(subject.launch)
-    return int(value) if value and value.isdecimal() and int(value) else None
+    return _whole(value or "") or None
 
 
 def _nodes(subject: Subject) -> int:
     """Return how many nodes torchrun is told of; a range (`1:4`) is taken by its most."""
     option = subject.launch.launcher.get("nnodes")
     value = (option.value or "").rpartition(":")[2] if option else ""
-    return int(value) if value.isdecimal() and int(value) else 1
+    return _whole(value) or 1
+
+
+def _whole(text: str) -> int:
+    """Return a whole number as options say it; 0 for what is none, or longer than any that is meant."""
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
 def _told(subject: Subject, count: int, world: int) -> str:
@@ -56,7 +63,7 @@ def _degrees(subject: Subject) -> dict[str, int]:
     """Return the degrees that are given as numbers."""
     wanted = subject.acceptance.processes
     found = {name: subject.launch.option(name) for name in (*wanted.degrees, wanted.expert_degree)}
-    return {name: int(value) for name, value in found.items() if value and value.lstrip("-").isdecimal()}
+    return {name: int(value) for name, value in found.items() if value and DEGREE.fullmatch(value)}
 
 
 def _examine_degrees(subject: Subject, world: int) -> Iterator[Observation]:
@@ -84,8 +91,8 @@ def _examine_batch(subject: Subject) -> Iterator[Observation]:
     launch, degrees = subject.launch, _degrees(subject)
     batch, local = (launch.option(name) or "" for name in (BATCH, LOCAL_BATCH))
     ranks = math.prod(degrees.get(name, 1) for name in DATA)
-    step = ranks * (int(local) if local.isdecimal() and int(local) else 1)
-    if batch.isdecimal() and int(batch) and ranks > 0 and int(batch) % step:
+    step = ranks * (_whole(local) or 1)
+    if ranks > 0 and _whole(batch) % step:
         seen = f"{said(launch, BATCH)} is no multiple of {step}, what the data-parallel ranks take at a time"
         yield bad("preflight.processes", seen, f"make --{BATCH} a multiple of {step}")
 

@@ -346,3 +346,10 @@ def test_an_overlays_age_is_its_manifests(machine: Machine) -> None:
 
     os.utime(overlay / "manifest.json", (moment - 60, moment - 60))
     assert machine.faults(examine_caches) == []
+
+
+def test_a_pipe_in_place_of_a_build_file_is_not_waited_for(machine: Machine, extension: Path) -> None:
+    extension.with_name("build.ninja").unlink()
+    os.mkfifo(extension.with_name("build.ninja"))
+
+    assert machine.faults(examine_caches) == []

@@ -54,6 +54,8 @@ def test_a_machine_that_has_all(machine: Machine) -> None:
         ),
         ("0", "fail", "MAX_JOBS=0: ninja starts all compilers at once"),
         ("all", "warn", "MAX_JOBS='all' is no number, and torch ignores it"),
+        ("²", "warn", "MAX_JOBS='²' is no number, and torch ignores it"),
+        ("9" * 5000, "warn", f"MAX_JOBS='{'9' * 5000}' is no number, and torch ignores it"),
     ],
 )
 def test_a_number_of_jobs_that_does_not_fit(machine: Machine, value: str, grade: str, seen: str) -> None:
@@ -197,6 +199,7 @@ def test_options_that_torch_npu_takes(machine: Machine, value: str) -> None:
         ("multi_stream_lazy_reclaim:1", "multi_stream_lazy_reclaim must be True or False, not '1'"),
         ("max_split_size_mb:10", "max_split_size_mb must be a whole number from 20, not '10'"),
         ("max_split_size_mb:x", "max_split_size_mb must be a whole number from 20, not 'x'"),
+        ("max_split_size_mb:²", "max_split_size_mb must be a whole number from 20, not '²'"),
         ("large_segment_size_mb:10", "large_segment_size_mb must be a whole number from 11, not '10'"),
         ("base_addr_aligned_kb:32", "base_addr_aligned_kb must be a whole number from 0 to 16, not '32'"),
         (f"{GARBAGE}:1.5", f"{GARBAGE} must be a number between 0 and 1, not '1.5'"),

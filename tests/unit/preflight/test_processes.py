@@ -25,6 +25,8 @@ ALL = (f"--parallelism.data_parallel_replicate_degree=1 --parallelism.context_pa
          "8 processes on each of 2 nodes for data_parallel_shard_degree 16"),
         ("NGPU=8 ./run.sh", "ok", "8 processes"),
         ("./run.sh", "warn", "how many processes there will be cannot be known from the command"),
+        (f"NGPU={'9' * 5000} ./run.sh", "warn", "how many processes there will be cannot be known from the command"),
+        (f"NGPU=8 ./run.sh {SHARD} --8 --training.global_batch_size={'9' * 5000}", "ok", "8 processes"),
         ("NGPU=auto ./run.sh", "warn", "how many processes there will be cannot be known from the command"),
         (f"NGPU=4 ./run.sh {SHARD}=8", "fail", "4 processes cannot be shared out over degrees of 8"),
         (f"NGPU=8 ./run.sh {SHARD}=4 {TENSOR}=4", "fail",
