@@ -212,12 +212,14 @@ def _template_faults(rule: Rule, facts: Set[str]) -> Iterator[str]:
     known = groups | facts | set(rule.numbers) | {name for when in rule.when for name in when.facts} | {"last_step"}
     for template in (rule.summary, rule.fix, rule.command, rule.experiment):
         try:
-            names = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
+            fields = [one[1:] for one in Formatter().parse(template) if one[1] is not None]
         except ValueError as fault:
             yield f"{template!r}: {fault}; a brace that is meant is doubled"
             continue
-        for name in names:
-            if name not in known:
+        for name, shape, conversion in fields:
+            if shape or conversion:  # A width of 900 million is a gigabyte of blanks.
+                yield f"{template!r}: {{{name}}} has a format, expected the name alone"
+            elif name not in known:
                 yield f"{template!r}: {{{name}}} is no group of a pattern, number or fact"
 
 

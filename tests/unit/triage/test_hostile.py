@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from toolkit.errors import RecipeError
 from toolkit.triage import add_rules, shipped_rules
 from toolkit.triage.exceptions import read_frame
 from toolkit.triage.expressions import parse
@@ -103,3 +104,11 @@ def test_a_command_quotes_what_a_log_says() -> None:
         incident = read_log("a", None, [f"error: boom {said}\n".encode()], book).incidents[0]
         match = next(one for one in match_incident(incident, book, {}) if one.rule.cause == "x")
         assert match_finding(incident, match).command == command
+
+
+@pytest.mark.parametrize("template", ["{a!r}", "{a:>900000000}"])
+def test_a_template_has_no_formats(template: str) -> None:
+    with pytest.raises(RecipeError) as raised:
+        add_rules(BOOK, {"own.toml": f"{RULE}summary = '{template}'\n{WHEN}"})
+
+    assert raised.value.details == (f"x: {template!r}: {{a}} has a format, expected the name alone",)
