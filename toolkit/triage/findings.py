@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from toolkit.triage.incidents import Incident
 from toolkit.triage.lines import Line
 from toolkit.triage.matching import Match, numbers_of
+from toolkit.triage.raw import CUT
 from toolkit.triage.rules import Rule
 from toolkit.triage.values import Evidence, Finding
-from toolkit.triage.walking import CUT, Said
+from toolkit.triage.walking import Said
 
 GIB = 2**30
 SHOWN = 1000

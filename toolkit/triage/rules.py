@@ -188,6 +188,8 @@ def rule_faults(
         faults += [f"{rule.cause}: {fault}" for fault in _template_faults(rule, {fact.name for fact in book.facts})]
         if not rule.when:
             faults.append(f"{rule.cause}: `when` is empty: it never holds")
+        if any(not (when.is_of_item or when.facts) for when in rule.when):
+            faults.append(f"{rule.cause}: a `when` asks for no line, exception, message or frame, and for no facts")
         for expression in (*rule.numbers.values(), *(when.where for when in rule.when if when.where)):
             try:
                 names_in(expression)

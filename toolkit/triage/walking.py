@@ -15,19 +15,11 @@ import msgspec
 from toolkit.triage.incidents import PATIENCE, Incident, Stream, finish, is_progress, step_of
 from toolkit.triage.lines import Line, peel
 from toolkit.triage.patterns import compiled, fact_set, ignored_set, line_set, mark_set, rough_set, words_of
-from toolkit.triage.records import HEADER, inner_lines
+from toolkit.triage.raw import LONGEST, common_indent, cut_line, lines_backwards
+from toolkit.triage.records import inner_lines
 from toolkit.triage.rules import RuleBook
 from toolkit.triage.values import Evidence
 
-LONGEST = 8_192
-"""Of a longer line so many bytes are read: its head, where the prefixes are, and what stands around the word."""
-
-LONGEST_RECORD = 262_144
-"""A line with lines in it, a logger's record or a traceback, is read to this length."""
-
-HEAD = 256
-CUT = " [...] "
-"""Stands where something of a long line is left out."""
 KNOWN_LINES = 50_000
 REPEATS = 20
 """A line that differs from earlier ones in digits only is looked at so many times."""
@@ -49,7 +41,6 @@ TYPED = re.compile(r"(?:\++|\$|#|>>>) ")
 
 PROGRESS_WORDS = re.compile(rb"step|iter|training", re.IGNORECASE)
 DIGITS = b"0123456789"
-TRACEBACK = HEADER.encode()
 
 
 class Said(msgspec.Struct, kw_only=True):
@@ -103,7 +94,7 @@ class _Walker:
         """Go through one chunk."""
         is_within = self._chunk != b"" and not self._chunk.endswith(b"\n")
         if not self._base:
-            self._indent = _common_indent(chunk[:TAIL])
+            self._indent = common_indent(chunk[:TAIL])
         self._before, self._chunk, self._chunk_at = self._chunk, chunk, self._base
         counted = 0
         for start, end, at in self._places(chunk):
@@ -111,7 +102,7 @@ class _Walker:
                 continue
             self._number += chunk.count(b"\n", counted, start)
             counted = start
-            self._look_at(_cut(chunk, start, end, at), offset=self._chunk_at + start, is_word=at >= 0)
+            self._look_at(cut_line(chunk, start, end, at), offset=self._chunk_at + start, is_word=at >= 0)
         self._number += chunk.count(b"\n", counted)
         self._base += len(chunk)
 
@@ -275,7 +266,7 @@ class _Walker:
         start, end = max(0, offset - at - TAIL, after - at), offset - at
         is_whole = at + start == 0
         left = STEP_LINES
-        for back, line in enumerate(_lines_backwards(held, start, end, is_whole=is_whole)):
+        for back, line in enumerate(lines_backwards(held, start, end, is_whole=is_whole)):
             if left and PROGRESS_WORDS.search(line):
                 left -= 1
                 yield peel(line[:LONGEST].decode("utf-8", "replace"), number - back)
@@ -283,36 +274,3 @@ class _Walker:
     def _evidence(self, line: Line) -> Evidence:
         rank = self._rank if line.rank is None else line.rank
         return Evidence(file=self._log.name, line=line.number, text=line.text, rank=rank)
-
-
-def _common_indent(head: bytes) -> bytes:
-    """Return the blanks that all lines begin with, as where a log was pasted into a page."""
-    lines = [line for line in head.split(b"\n") if line.strip()]
-    first = lines[0] if lines else b""
-    blanks = first[: len(first) - len(first.lstrip(b" \t"))]
-    while blanks and not all(line.startswith(blanks) for line in lines):
-        blanks = blanks[:-1]
-    return blanks
-
-
-def _cut(chunk: bytes, start: int, end: int, at: int) -> bytes:
-    """Return a line, of a very long one its head and what stands around the word."""
-    longest = LONGEST_RECORD if end - start > LONGEST and _has_lines(chunk, start, end) else LONGEST
-    if end - start <= longest:
-        return chunk[start:end]
-    first = max(at - HEAD // 4, start + HEAD)
-    return chunk[start : start + HEAD] + CUT.encode() + chunk[first : min(end, first + LONGEST - 2 * HEAD)]
-
-
-def _has_lines(chunk: bytes, start: int, end: int) -> bool:
-    """Whether a line may hold others, which are read one by one."""
-    return chunk.startswith(b"{", start) or chunk.find(TRACEBACK, start, end) >= 0
-
-
-def _lines_backwards(held: bytes, start: int, end: int, *, is_whole: bool) -> Iterator[bytes]:
-    """Yield the lines between two places, last first; the one that `start` cuts only where it `is_whole`."""
-    while (cut := held.rfind(b"\n", start, end)) >= 0:
-        yield held[cut + 1 : end]
-        end = cut
-    if is_whole:
-        yield held[start:end]
