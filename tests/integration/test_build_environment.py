@@ -108,7 +108,8 @@ def put_into(store: Store, index: Path) -> None:
 
 
 def output_of(*argv: str | Path) -> str:
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # As builds have it: the environment stays as it was made.
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
 
 
 def assert_nothing_kept(store: Store) -> None:
