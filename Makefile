@@ -1,10 +1,12 @@
 # Two commands for a new user: `make overlay` and `make test`. Variables: RECIPE=, PYTHON= (the interpreter that the
-# virtual environment is made from), VENV=, TOOLKIT_ARGS= (more options for toolkit).
+# virtual environment is made from), VENV=, TOOLKIT_ARGS= (more options for toolkit), WORKERS= (how many processes run
+# the tests; 0: none but pytest itself).
 
 PYTHON ?= python3
 RECIPE ?= dsv4-dvm-release
 VENV ?= .venv
 TOOLKIT_ARGS ?=
+WORKERS ?= 2
 
 bin := $(VENV)/bin
 python := $(bin)/python
@@ -76,7 +78,7 @@ verify: setup
 	@$(toolkit) verify --recipe $(RECIPE) $(TOOLKIT_ARGS)
 
 test: $(VENV)/.ready-test
-	$(python) -m pytest
+	$(python) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.ready-test
 	$(bin)/ruff format --check .

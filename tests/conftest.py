@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,21 @@ NOT_FOR_TESTS = ("TOOLKIT_", "XDG_", "GIT_")
 """Variables of the caller that would change what a test sees. pip's stay: they say where the index is."""
 
 PIP_CONFIG_FILES = (".config/pip/pip.conf", ".pip/pip.conf")
+
+TOGETHER = "tests/e2e/"
+"""What stays on one worker although it is many modules: they share an overlay that takes minutes to build."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each module to one of several workers as a whole, so that what a module makes once is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByModule(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return TOGETHER if nodeid.startswith(TOGETHER) else str(super()._split_scope(nodeid))
+
+    return ByModule(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

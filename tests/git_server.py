@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import ssl
 import subprocess
 import threading
@@ -74,7 +75,7 @@ class GitServer:
 
     def answer(self, request: BaseHTTPRequestHandler, body: bytes) -> None:
         self.requests.append(request.path)
-        self.commands += map(_read, Path("/proc").glob("[0-9]*/cmdline"))
+        self.commands += _commands_below(os.getpid())
         way, _, path = urlsplit(request.path).path.lstrip("/").partition("/")
         with contextlib.suppress(OSError):  # The client may have left.
             if way == "silent":
@@ -130,6 +131,20 @@ class GitServer:
         cut = way == "half" and request.command == "POST" and b"packfile" in content
         request.wfile.write(content[: len(content) // 2] if cut else content)
         request.close_connection = True
+
+
+def _commands_below(process: int) -> list[bytes]:
+    """Return the command lines of what a process has started, and of what that has: other tests' are none of ours."""
+    children: dict[int, list[Path]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        if words := _read(folder / "stat").rpartition(b")")[2].split():
+            children.setdefault(int(words[1]), []).append(folder)
+    found, parents = [], [process]
+    while parents:
+        for folder in children.get(parents.pop(), []):
+            found.append(_read(folder / "cmdline"))
+            parents.append(int(folder.name))
+    return found
 
 
 def _read(path: Path) -> bytes:
