@@ -45,8 +45,9 @@ _ALL = (
     ),
     Check(
         id="state-in-forward",
-        finds="a write to a container of a module or class, or a counter in one, in a function that is traced",
-        why="what is written is a guard of the graph or a side effect of it: three calls that count compiled three "
+        finds="a write to a container of a module or class, or a counter there or in an attribute, in a function "
+        "that is traced",
+        why="what is written is a guard of the graph or a side effect of it: five calls that count compiled five "
         "graphs, tensors kept so outlive their graph, and activation checkpointing writes twice",
         right="return the value or keep it in a buffer of the module; what only eager runs need goes below "
         "`if not torch.compiler.is_compiling():`",

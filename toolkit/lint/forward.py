@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 
+from toolkit.lint.counters import counter_name, only_in_training
 from toolkit.lint.findings import Hit
 from toolkit.lint.outline import CodeBase, Function, dotted, last_name
 from toolkit.lint.reaching import Reach
@@ -168,17 +169,24 @@ def _closed(shared: Shared, nodes: Sequence[ast.AST]) -> set[str]:
 
 
 def _writes(shared: Shared, one: Reach, taken: set[int]) -> Iterator[Hit]:
-    """Tell each container once in a function, at its first write."""
+    """Tell each container and counter once in a function, at its first write."""
     lines: dict[str, list[int]] = {}
     for seen in one.nodes:
         if id(seen.node) not in taken and not seen.is_fatal:
-            for name in _written(shared, seen.node):
+            for name in (*_written(shared, seen.node), *_counted(shared.base, one, seen.node)):
                 lines.setdefault(name, []).append(getattr(seen.node, "lineno", 1))
     for name, its in lines.items():
         rest = sorted(set(its) - {min(its)})
         more = f", and in line{'s' * (len(rest) > 1)} {', '.join(map(str, rest))}" if rest else ""
         what = f"`{name}` is written {one.place}{more}"
         yield Hit(check="state-in-forward", file=one.function.module.source.file, line=min(its), what=what)
+
+
+def _counted(base: CodeBase, one: Reach, node: ast.AST) -> Iterator[str]:
+    """Name the attribute that a node counts in; a fake function's graph is none, and so has no guards."""
+    name = "" if one.kinds <= {"fake", "body"} else counter_name(base, one.function, node)
+    if name and id(node) not in only_in_training(one.function.node):
+        yield name
 
 
 def _written(shared: Shared, node: ast.AST) -> Iterator[str]:

@@ -458,3 +458,114 @@ def test_calls_are_followed_into_other_files_of_a_code_base(tmp_path: Path) -> N
     report = lint_model([tmp_path])
     found = [(Path(one.file).name, one.line, one.check) for one in report.findings]
     assert found == [("run.py", 9, STATE), ("logs.py", 7, LOG)]
+
+
+# --- counters in attributes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        pytest.param("""
+            class Net(nn.Module):
+                def __init__(self):
+                    self.calls = 0
+                def forward(self, x):
+                    self.calls += 1
+                    return x
+            """, [(5, STATE)], id="of the instance"),
+        pytest.param("""
+            class Net(nn.Module):
+                calls = 0
+                def forward(self, x):
+                    Net.calls += 1
+                    return x
+            """, [(4, STATE)], id="of the class"),
+        pytest.param("""
+            class Net(nn.Module):
+                calls: int = 0
+                def forward(self, x):
+                    type(self).calls += 1
+                    self.__class__.calls += 1
+                    return x
+            """, [(4, STATE)], id="of the class, through the instance"),
+        pytest.param("""
+            class Stats:
+                calls = 0
+            class Net(nn.Module):
+                def forward(self, x):
+                    Stats.calls -= 1
+                    return x
+            """, [(5, STATE)], id="of another class"),
+        pytest.param("""
+            class Base(nn.Module):
+                def __init__(self):
+                    self.calls = 0
+                def reset(self):
+                    self.calls = -1
+            class Net(Base):
+                def forward(self, x):
+                    self.calls = self.calls + 1
+                    return self.attend(x)
+                def attend(self, x):
+                    self.calls += 2
+                    return x
+            """, [(8, STATE), (11, STATE)], id="of a base, spelled out, and in what a forward calls"),
+    ],
+)  # fmt: skip
+def test_counters_in_attributes_are_found(source: str, found: list[tuple[int, str]], tmp_path: Path) -> None:
+    assert found_in(tmp_path, source) == found
+
+
+@pytest.mark.parametrize(
+    ("start", "method"),
+    [
+        pytest.param("self.register_buffer('calls', torch.zeros(()))", "self.calls += 1", id="a buffer"),
+        pytest.param("self.calls = torch.zeros(())", "self.calls += 1", id="a tensor"),
+        pytest.param("self.calls = start", "self.calls += 1", id="what a caller gives"),
+        pytest.param("self.calls = 0; self.calls, y = start", "self.calls += 1", id="a part of a tuple"),
+        pytest.param("self.calls = 0", "self.calls += x.sum()", id="a tensor is added"),
+        pytest.param("self.calls = 0; self.calls += start", "self.calls += 1", id="a tensor may be added elsewhere"),
+        pytest.param("self.calls = 0.0", "self.calls += 1", id="no whole number"),
+        pytest.param("self.calls = 0", "if self.training: self.calls += 1", id="in training only"),
+        pytest.param("self.calls = 0", "if not torch.compiler.is_compiling(): self.calls += 1", id="in eager only"),
+        pytest.param("self.calls = 0", "self.calls = 1", id="merely set"),
+        pytest.param("self.calls = 0", "x.calls += 1", id="of something else"),
+        pytest.param("self.others = 0", "self.calls += 1", id="nobody knows what"),
+    ],
+)
+def test_what_is_no_counter_is_not(start: str, method: str, tmp_path: Path) -> None:
+    source = f"""
+        class Net(nn.Module):
+            def __init__(self, start):
+                {start}
+            def forward(self, x):
+                {method}
+                return x
+        """
+    assert found_in(tmp_path, source) == []
+
+
+def test_a_counter_where_nothing_is_traced_is_not(tmp_path: Path) -> None:
+    source = """
+        class Net(nn.Module):
+            calls = 0
+            def count(self):
+                self.calls += 1
+            def forward(self, x):
+                return x
+        """
+    assert found_in(tmp_path, source) == []
+
+
+def test_a_counter_in_a_helper_that_is_no_network_is_not(tmp_path: Path) -> None:
+    source = """
+        class Meter:
+            calls = 0
+            def hit(self):
+                self.calls += 1
+        @torch.compile
+        def step(x):
+            return Meter.hit(x)
+        """
+    assert found_in(tmp_path, source) == []
