@@ -7,6 +7,7 @@ input, an overlay that does not hold) is left to `toolkit.cli`, which does the s
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,12 +18,16 @@ from toolkit.project import DEFAULT_RECIPE, find_project
 
 COMMANDS = ("build", "env")
 
+YOUNG_OBJECTS = 50_000
+"""So many new objects before they are looked through: starting makes many, and hardly any of them is garbage."""
+
 OTHERS_SAY = ("TOOLKIT_PYTHON",)
 """Variables that stand for options which are not looked at here."""
 
 
 def main() -> None:
     """Answer if that can be done at once, else run the command line."""
+    gc.set_threshold(YOUNG_OBJECTS)
     try:
         answer = quick_answer(sys.argv[1:], os.environ)
         if answer is not None and _say(answer):
