@@ -165,7 +165,7 @@ class WorkTreeError(ToolkitError):
 
 
 class FindingsError(ToolkitError):
-    """A look at the patches found what a person has to decide or mend; the report says what."""
+    """A look at patches, a machine, a command, code or a log found what a person has to mend; the report says what."""
 
     exit_code = 23
 

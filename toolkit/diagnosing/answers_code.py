@@ -8,31 +8,36 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from toolkit.answers import Answer
+from toolkit.diagnosing.wrapping import WIDTH, wrap
 
 if TYPE_CHECKING:
     from toolkit.lint import Finding, Report
 
+SCHEMA = 1
 
-def describe_lint(report: Report, *, verbose: bool) -> Answer:
+
+def describe_lint(report: Report, *, verbose: bool, width: int = WIDTH) -> Answer:
     """Show each finding with its line and the right form, what was not read, and the count; why once a check."""
     lines: list[str] = []
     told: set[tuple[str, str]] = set()
     for finding in report.findings:
         is_new = verbose or (finding.check, finding.why) not in told
         told.add((finding.check, finding.why))
-        lines += _finding_lines(finding, with_why=is_new)
-    lines += [f"{one.file}: not judged: {one.why}" for one in report.skipped]
-    if verbose:
-        lines += [f"{_place(one.finding)}: allowed: {one.reason}" for one in report.allowed]
+        lines += _finding_lines(finding, width, with_why=is_new)
+    for one in report.skipped:
+        lines += _wrapped(f"{one.file}: not judged: {one.why}", width)
+    for allowed in report.allowed if verbose else ():
+        lines += _wrapped(f"{_place(allowed.finding)}: allowed: {allowed.reason}", width)
     lines.append(_count_line(report))
     document = {
+        "schema": SCHEMA,
         "verdict": "findings" if report.findings else "undecided" if report.skipped else "passed",
         "files": report.files,
         "findings": [asdict(one) for one in report.findings],
         "allowed": [{**asdict(one.finding), "reason": one.reason} for one in report.allowed],
         "skipped": [asdict(one) for one in report.skipped],
     }
-    return Answer(text="\n".join(map(_printable, lines)), document=document)
+    return Answer(text="\n".join(lines), document=document)
 
 
 def describe_outcome(report: Report) -> str:
@@ -50,12 +55,16 @@ def hint_of(report: Report) -> str:
     return "mend these files, or leave them out by naming the folders that count"
 
 
-def _finding_lines(finding: Finding, *, with_why: bool) -> Iterator[str]:
-    yield f"{_place(finding)}: {finding.what}"
-    yield f"    {finding.text}"
+def _finding_lines(finding: Finding, width: int, *, with_why: bool) -> Iterator[str]:
+    yield from _wrapped(f"{_place(finding)}: {finding.what}", width)
+    yield _printable(f"    {finding.text}")
     if with_why:
-        yield f"  why: {finding.why}"
-    yield f"  right: {finding.right}"
+        yield from _wrapped(finding.why, width, first="  why: ")
+    yield from _wrapped(finding.right, width, first="  right: ")
+
+
+def _wrapped(text: str, width: int, *, first: str = "") -> list[str]:
+    return wrap(_printable(text), width, first=first, rest=" " * len(first) if first else "  ")
 
 
 def _place(finding: Finding) -> str:
@@ -66,7 +75,10 @@ def _count_line(report: Report) -> str:
     counts = Counter(finding.check for finding in report.findings)
     found = ", ".join(f"{check} {count}" for check, count in sorted(counts.items())) or "no findings"
     allowed = f"; {len(report.allowed)} allowed" if report.allowed else ""
-    return f"{_counted(report.files, 'file')}: {found}{allowed}"
+    unread = f"; {_counted(len(report.skipped), 'file')} not judged" if report.skipped else ""
+    if not report.files:
+        return "no file was judged"
+    return f"{_counted(report.files, 'file')}: {found}{allowed}{unread}"
 
 
 def _counted(number: int, noun: str) -> str:

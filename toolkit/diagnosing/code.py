@@ -41,10 +41,11 @@ def lint_model(places: tuple[Path, ...], select: tuple[str, ...], ignore: tuple[
     """
     from toolkit import lint as checks
     from toolkit.diagnosing import answers_code as answers
+    from toolkit.diagnosing.wrapping import screen_width
 
     console = make_console(options)
     report = checks.lint_model(places, select=select, ignore=ignore)
-    give(console, answers.describe_lint(report, verbose=bool(options["verbose"])))
+    give(console, answers.describe_lint(report, verbose=bool(options["verbose"]), width=screen_width()))
     if report.findings or report.skipped:
         if options["as_json"]:  # The document is the report; a second one would spoil it.
             raise click.exceptions.Exit(FindingsError.exit_code)

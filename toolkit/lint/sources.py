@@ -153,7 +153,7 @@ def _read(path: Path, place: Path) -> Source | Skipped:
         return Skipped(file=file, why=f"its declared encoding cannot be read: {error}")
     except SyntaxError as error:
         at = f" in line {error.lineno}" if error.lineno else ""
-        return Skipped(file=file, why=f"not Python {_PYTHON}{at}: {error.msg}")
+        return Skipped(file=file, why=f"it cannot be parsed: {error.msg}{at} (as Python {_PYTHON} reads it)")
     except (RecursionError, MemoryError):
         return Skipped(file=file, why=TOO_DEEP)
 

@@ -49,13 +49,13 @@ def test_findings_are_shown_with_their_lines_and_end_with_23(
         "model.py:8: hand-written-rms-norm: an RMS norm of `q` by hand in Query.forward\n"
         f"    q = {line}"
         "  why: in bfloat16 each of its operations rounds, and a compiler that fuses them rounds at other places: "
-        "compiled and eager runs differ, and the mean goes on in bfloat16\n"
+        "compiled and\n       eager runs differ, and the mean goes on in bfloat16\n"
         f"{right}"
         "model.py:12: hand-written-rms-norm: an RMS norm of `q` by hand in Query.other\n"
         f"    return {line}"
         f"{right}"
-        f"broken.py: not judged: not Python {PYTHON} in line 1: invalid syntax\n"
-        "1 file: hand-written-rms-norm 2; 1 allowed\n"
+        f"broken.py: not judged: it cannot be parsed: invalid syntax in line 1 (as Python {PYTHON} reads it)\n"
+        "1 file: hand-written-rms-norm 2; 1 allowed; 1 file not judged\n"
     )
     assert shown.err == (
         "error: 2 findings, 1 file could not be judged\n"
@@ -70,9 +70,10 @@ def test_the_document_has_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     document = json.loads(capsys.readouterr().out)
     first = document["findings"][0]
-    assert list(document) == ["verdict", "files", "findings", "allowed", "skipped"]
-    assert (document["verdict"], document["files"], len(document["findings"]), document["skipped"]) == (
-        "findings", 1, 2, [],
+    assert list(document) == ["schema", "verdict", "files", "findings", "allowed", "skipped"]
+    assert (document["schema"], document["verdict"], document["files"]) == (1, "findings", 1)
+    assert (len(document["findings"]), document["skipped"]) == (
+        2, [],
     )  # fmt: skip
     assert list(first) == ["check", "file", "line", "text", "what", "why", "right"]
     assert (first["check"], first["file"], first["line"]) == ("hand-written-rms-norm", str(path), 8)
@@ -92,7 +93,7 @@ def test_a_file_that_cannot_be_judged_is_no_pass(tmp_path: Path, capsys: pytest.
 
     assert lint(path) == 23
     shown = capsys.readouterr()
-    assert shown.out == f"{path}: not judged: not UTF-8: byte 0xff at offset 0\n0 files: no findings\n"
+    assert shown.out == f"{path}: not judged: not UTF-8: byte 0xff at offset 0\nno file was judged\n"
     assert shown.err.splitlines()[0] == "error: 1 file could not be judged"
 
 

@@ -13,6 +13,7 @@ from toolkit.errors import UsageError
 from toolkit.lint import Skipped, lint_model
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+UNPARSED, READ = "it cannot be parsed", f"(as Python {PYTHON} reads it)"
 FAULT = """
 class Net(nn.Module):
     def forward(self, x):
@@ -23,12 +24,12 @@ class Net(nn.Module):
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        pytest.param(b"def f(:\n    pass\n", f"not Python {PYTHON} in line 1: invalid syntax", id="a syntax error"),
+        pytest.param(b"def f(:\n    pass\n", f"{UNPARSED}: invalid syntax in line 1 {READ}", id="a syntax error"),
         pytest.param("s = 'é'\n".encode("latin-1"), "not UTF-8: byte 0xe9 at offset 5", id="latin-1"),
         pytest.param("x = 1\n".encode("utf-16"), "binary: it has null bytes", id="UTF-16"),
         pytest.param(b"\x7fELF\0\0", "binary: it has null bytes", id="binary"),
-        pytest.param(b"# coding: nonesuch\n", f"not Python {PYTHON}: unknown encoding: nonesuch", id="an encoding"),
-        pytest.param(b"x = " + b"(" * 5000, f"not Python {PYTHON} in line 1: too many nested parentheses", id="nested"),
+        pytest.param(b"# coding: nonesuch\n", f"{UNPARSED}: unknown encoding: nonesuch {READ}", id="an encoding"),
+        pytest.param(b"x = " + b"(" * 5000, f"{UNPARSED}: too many nested parentheses in line 1 {READ}", id="nested"),
         pytest.param(b"x = " + b"-" * 100_000 + b"1\n", "nested too deeply",
                      id="nested operators"),
     ],
