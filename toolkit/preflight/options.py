@@ -112,8 +112,8 @@ def _examine_names(subject: Subject) -> Iterator[Observation]:
     """Yield options that are spelled nearly as one that is looked at: it would be taken for not given."""
     wanted = subject.acceptance
     known = {
-        *OPTIONS.values(), *(one.name for one in wanted.option), *(one.name for one in wanted.path), *wanted.folders.fresh_options,
-        *wanted.processes.degrees, wanted.processes.expert_degree, "compile.enable", "compile.components",
+        *OPTIONS.values(), *(one.name for one in wanted.option), *(one.name for one in wanted.path),
+        *wanted.folders.fresh_options, *wanted.processes.degrees, wanted.processes.expert_degree, "compile.enable", "compile.components",
         "debug.deterministic", "debug.deterministic_warn_only", CONFIG_FILE,
     }  # fmt: skip
     for name, option in subject.launch.options.items():

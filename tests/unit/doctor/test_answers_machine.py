@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import struct
+import sys
+import termios
+
+import pytest
 
 from toolkit.diagnosing.answers_machine import describe_observations
+from toolkit.diagnosing.wrapping import screen_width
 from toolkit.doctor.observed import bad, doubtful, good
 
 
@@ -72,3 +81,19 @@ def test_lines_end_at_the_screen_s_width_and_commands_stay_whole() -> None:
         "              and see",
         "0 ok, 1 warn, 0 fail",
     ]
+
+
+@pytest.mark.parametrize(("columns", "width"), [(80, 80), (200, 200), (20, 60), (0, 120)])
+def test_the_width_is_the_terminal_s(columns: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    above, below = pty.openpty()
+    fcntl.ioctl(below, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with os.fdopen(below, "w") as screen, os.fdopen(above, "r"):
+        monkeypatch.setattr(sys, "stdout", screen)
+        found = screen_width()
+        monkeypatch.undo()
+
+    assert found == width
+
+
+def test_without_a_terminal_the_width_is_120(capsys: pytest.CaptureFixture[str]) -> None:
+    assert screen_width() == 120
