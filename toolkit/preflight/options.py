@@ -113,8 +113,8 @@ def _examine_names(subject: Subject) -> Iterator[Observation]:
     wanted = subject.acceptance
     known = {
         *OPTIONS.values(), *(one.name for one in wanted.option), *(one.name for one in wanted.path),
-        *wanted.folders.fresh_options, *wanted.processes.degrees, wanted.processes.expert_degree, "compile.enable", "compile.components",
-        "debug.deterministic", "debug.deterministic_warn_only", CONFIG_FILE,
+        *wanted.folders.fresh_options, *wanted.processes.degrees, wanted.processes.expert_degree, CONFIG_FILE,
+        "compile.enable", "compile.components", "debug.deterministic", "debug.deterministic_warn_only",
     }  # fmt: skip
     for name, option in subject.launch.options.items():
         near = [one for one in sorted(known) if name not in known and _is_near(name, one)]
