@@ -90,10 +90,15 @@ class Console:
         if not self._json_mode:
             self._out.say(render_proof(proof, self._out.marks))
 
-    def answer(self, text: str, document: object) -> None:
-        """Give a command's result: the text to a person, the document to a program."""
+    def answer(self, text: str, document: object, *, styles: Mapping[str, str] | None = None) -> None:
+        """Give a command's result: the text to a person, the document to a program.
+
+        `styles` are the colours that a terminal gives to what patterns match.
+        """
         if self._json_mode:
             self._out.write(json.dumps(document, indent=1, default=str))
+        elif text and styles and self._out.fancy:
+            self._out.paint(text, styles)
         elif text:
             self._out.write(text)
 
@@ -183,6 +188,15 @@ class _Screen:
         """Write text as it is, with a line end: for what is read by programs or pasted into a shell."""
         self._stream.write(text.rstrip("\n") + "\n")
         self._stream.flush()
+
+    def paint(self, text: str, styles: Mapping[str, str]) -> None:
+        """Write text as it is, in colours."""
+        from rich.text import Text
+
+        styled = Text(text)
+        for pattern, style in styles.items():
+            styled.highlight_regex(pattern, style)
+        self._console().print(styled, soft_wrap=True)
 
     def say(self, text: str, *, bold: str = "") -> None:
         """Write text for people: coloured on a terminal, without control characters, in the stream's encoding."""

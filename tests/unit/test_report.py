@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -222,6 +223,18 @@ def test_colours_are_for_terminals_that_want_them(
     assert ("\x1b[" in err.text) is fancy
     assert "[bold]no markup[/bold]" in err.text
     assert err.text.count("\n") == 1, "nothing is wrapped"
+
+
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
+def test_an_answer_has_its_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    shown, out, _ = console(out=Stream(terminal=terminal), environ={"TERM": "xterm"})
+    text = f"fail  one  [bold]no markup[/bold] {'long ' * 60}\nwarn  two  fail  not this one"
+
+    shown.answer(text, {}, styles={r"(?m)^fail(?=  )": "bold red"})
+
+    assert re.sub(r"\x1b\[[\d;]*m", "", out.text) == f"{text}\n"
+    assert re.findall(r"\x1b\[[\d;]*m(\S+)\x1b", out.text) == (["fail"] if terminal else [])
 
 
 def test_a_download_is_told_in_quarters_outside_a_terminal() -> None:

@@ -10,6 +10,8 @@ from toolkit.diagnosing.wrapping import WIDTH, wrap
 from toolkit.model import GRADES, Observation, worst_grade
 
 SCHEMA = 1
+STYLES = {r"(?m)^fail(?=  )": "bold red", r"(?m)^warn(?=  )": "yellow", r"(?m)^ok(?=    )": "green"}
+"""The colours of the grades, at the beginning of their lines."""
 
 
 def describe_observations(observations: Sequence[Observation], *, verbose: bool, width: int = WIDTH) -> Answer:

@@ -58,6 +58,7 @@ def preflight(
     """
     from toolkit import preflight as room
     from toolkit.diagnosing import answers_launches as answers
+    from toolkit.diagnosing.answers_machine import STYLES
     from toolkit.diagnosing.wrapping import screen_width
     from toolkit.model import worst_grade
     from toolkit.process import replace_process
@@ -79,7 +80,7 @@ def preflight(
         else:
             console.note(answer.text)
         replace_process(subject.argv, room.started_environment(subject))
-    give(console, answer)
+    console.answer(answer.text, answer.document, styles=STYLES)
     if has_failed:
         raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.
 

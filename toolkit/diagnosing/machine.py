@@ -11,7 +11,6 @@ import click
 from toolkit.errors import FindingsError, UsageError
 from toolkit.options import (
     common_options,
-    give,
     interpreter_of,
     interpreter_option,
     make_console,
@@ -54,7 +53,7 @@ def doctor(recipe: str, **options: Any) -> None:
         recipe=recipe,
     )
     answer = answers.describe_observations(observations, verbose=bool(options["verbose"]), width=screen_width())
-    give(console, answer)
+    console.answer(answer.text, answer.document, styles=answers.STYLES)
     if worst_grade(observations) == "fail":
         raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.
 
