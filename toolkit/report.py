@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,6 +53,11 @@ class Console:
         self._out = _Screen(stdout, environ)
         self._err = _Screen(stderr, environ)
         self._json_mode = json_mode
+
+    @property
+    def columns(self) -> int | None:
+        """The columns of the terminal that gets the results; None where that is none, or does not say."""
+        return self._out.columns
 
     def stage(self, prefix: str, text: str) -> None:
         """Say what is done next, for which recipe and component (`dsv4-dvm-release/torch_npu`)."""
@@ -183,6 +189,14 @@ class _Screen:
         self._rich: RichConsole | None = None
         self.fancy = _is_fancy(stream, environ)
         self.marks = UNICODE_MARKS if self._can_show(UNICODE_MARKS) else ASCII_MARKS
+
+    @property
+    def columns(self) -> int | None:
+        """The columns of the terminal, if it is one."""
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns if self._stream.isatty() else None
+        except (OSError, ValueError):
+            return None
 
     def write(self, text: str) -> None:
         """Write text as it is, with a line end: for what is read by programs or pasted into a shell."""

@@ -45,7 +45,7 @@ def lint_model(places: tuple[Path, ...], select: tuple[str, ...], ignore: tuple[
 
     console = make_console(options)
     report = checks.lint_model(places, select=select, ignore=ignore)
-    give(console, answers.describe_lint(report, verbose=bool(options["verbose"]), width=screen_width()))
+    give(console, answers.describe_lint(report, verbose=bool(options["verbose"]), width=screen_width(console.columns)))
     if report.findings or report.skipped:
         if options["as_json"]:  # The document is the report; a second one would spoil it.
             raise click.exceptions.Exit(FindingsError.exit_code)

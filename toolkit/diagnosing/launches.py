@@ -71,7 +71,7 @@ def preflight(
     subject = _subject(recipe, script, acceptance, command, options)
     observations = room.examine_launch(subject, is_started=go)
     answer = answers.describe_preflight(
-        observations, subject, verbose=bool(options["verbose"]), width=screen_width()
+        observations, subject, verbose=bool(options["verbose"]), width=screen_width(console.columns)
     )  # fmt: skip
     has_failed = worst_grade(observations) == "fail"
     if go and not has_failed:

@@ -52,7 +52,9 @@ def doctor(recipe: str, **options: Any) -> None:
         project=_project(recipe, options),
         recipe=recipe,
     )
-    answer = answers.describe_observations(observations, verbose=bool(options["verbose"]), width=screen_width())
+    answer = answers.describe_observations(
+        observations, verbose=bool(options["verbose"]), width=screen_width(console.columns)
+    )
     console.answer(answer.text, answer.document, styles=answers.STYLES)
     if worst_grade(observations) == "fail":
         raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.

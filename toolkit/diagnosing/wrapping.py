@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import textwrap
 
 WIDTH = 120
@@ -16,13 +14,9 @@ WHOLE = "\xa0"
 """Stands for the blanks of a command while its line is broken: it is pasted whole."""
 
 
-def screen_width() -> int:
-    """Return the columns of the terminal that gets the answer."""
-    try:
-        columns = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else WIDTH
-    except (OSError, ValueError, AttributeError):
-        return WIDTH
-    return max(columns or WIDTH, NARROWEST)
+def screen_width(columns: int | None) -> int:
+    """Return how long a line may be on a terminal of so many columns, or where there is none."""
+    return max(columns, NARROWEST) if columns else WIDTH
 
 
 def wrap(text: str, width: int, *, first: str = "", rest: str | None = None) -> list[str]:

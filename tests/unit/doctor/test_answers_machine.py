@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import pty
 import struct
-import sys
 import termios
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from toolkit.diagnosing.answers_machine import describe_observations
 from toolkit.diagnosing.wrapping import screen_width
 from toolkit.doctor.observed import bad, doubtful, good
+from toolkit.report import Console
 
 
 def test_lines_are_aligned_and_added_up() -> None:
@@ -84,16 +85,17 @@ def test_lines_end_at_the_screen_s_width_and_commands_stay_whole() -> None:
 
 
 @pytest.mark.parametrize(("columns", "width"), [(80, 80), (200, 200), (20, 60), (0, 120)])
-def test_the_width_is_the_terminal_s(columns: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_width_is_the_terminal_s(columns: int, width: int) -> None:
     above, below = pty.openpty()
     fcntl.ioctl(below, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with os.fdopen(below, "w") as screen, os.fdopen(above, "r"):
-        monkeypatch.setattr(sys, "stdout", screen)
-        found = screen_width()
-        monkeypatch.undo()
+        console = Console(stdout=screen, stderr=screen, environ={})
 
-    assert found == width
+        assert screen_width(console.columns) == width
 
 
-def test_without_a_terminal_the_width_is_120(capsys: pytest.CaptureFixture[str]) -> None:
-    assert screen_width() == 120
+def test_without_a_terminal_the_width_is_120() -> None:
+    stream = io.StringIO()
+
+    assert Console(stdout=stream, stderr=stream, environ={}).columns is None
+    assert screen_width(None) == 120
