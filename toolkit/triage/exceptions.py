@@ -18,7 +18,7 @@ RAISED_IN_TRACEBACK = re.compile(rf"^{NAME}(?:: ?|$|(?=\())(.*)$")
 """Right below frames every name is a class: `KeyboardInterrupt`, `click.exceptions.Exit: 1`."""
 
 CLASS = (
-    r"((?:[A-Za-z_]\w*\.)*(?=[A-Z])\w*"
+    r"((?:[a-z_]\w*\.)+(?:exc|errors?|exceptions?)\.[A-Z]\w*|(?:[A-Za-z_]\w*\.)*(?=[A-Z])\w*"
     r"(?:Error|Exception|Failure|Failed|Interrupt|Exit|Node|Timeout|Unsupported|Violation|Abort|NotImplemented))"
 )
 RAISED_ALONE = re.compile(rf"^{CLASS}(?:: ?|$|(?=\(['\"]))(.*)$")

@@ -94,7 +94,8 @@ def _item_holds(when: When, item: Item) -> tuple[dict[str, str], tuple[Line, ...
         if raised is None or not (_whole(when.exception, raised.name) if when.exception else True):
             return None
         if when.message:
-            found = compiled(when.message).search(raised.message)
+            said = compiled(when.message)
+            found = said.search(raised.message) or said.search(raised.message.partition("\n")[0])
             if found is None:
                 return None
             groups |= _named(found)

@@ -28,8 +28,9 @@ def compiled(pattern: str) -> Any:
 
 @lru_cache(maxsize=4)
 def words_of(book: RuleBook) -> Any:
-    """Return the pattern of all words that stop the walk, in any case."""
-    return re2.compile(b"(?i)" + b"|".join(re2.escape(word.encode()) for word in book.anchors))
+    """Return the pattern of all words and shapes that stop the walk, in any case."""
+    words = [re2.escape(word.encode()) for word in book.anchors]
+    return re2.compile(b"(?im)" + b"|".join([*words, *(shape.encode() for shape in book.shapes)]))
 
 
 @lru_cache(maxsize=4)

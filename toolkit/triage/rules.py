@@ -104,6 +104,7 @@ class _RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     rule: list[Rule] = []
     fact: list[Fact] = []
     anchors: list[str] = []
+    shapes: list[str] = []
     marks: list[str] = []
     ignored: list[str] = []
 
@@ -112,14 +113,15 @@ class _RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class RuleBook:
     """All rules, in the order of their files, and what makes a line worth looking at.
 
-    `anchors` are words, `marks` patterns of lines that tell of a failure whatever it is of, `ignored` those of lines
-    that say nothing of the run. A book is equal to itself
-    only: what is compiled of it is kept by that.
+    `anchors` are words and `shapes` patterns that a log is searched for, `marks` patterns of lines that tell of a
+    failure whatever it is of, `ignored` those of lines that say nothing of the run. A book is equal to itself only:
+    what is compiled of it is kept by that.
     """
 
     rules: tuple[Rule, ...]
     facts: tuple[Fact, ...]
     anchors: tuple[str, ...]
+    shapes: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
@@ -139,9 +141,11 @@ def read_rules(texts: Mapping[str, str]) -> RuleBook:
     facts = tuple(fact for one in files for fact in one.fact)
     words = [word for one in files for word in one.anchors]
     words += [word for rule in rules for word in rule.anchors] + [word for fact in facts for word in fact.anchors]
+    shapes = tuple(pattern for one in files for pattern in one.shapes)
     marks = tuple(pattern for one in files for pattern in one.marks)
     ignored = tuple(pattern for one in files for pattern in one.ignored)
-    return RuleBook(rules=rules, facts=facts, anchors=tuple(dict.fromkeys(words)), marks=marks, ignored=ignored)
+    anchors = tuple(dict.fromkeys(words))
+    return RuleBook(rules=rules, facts=facts, anchors=anchors, shapes=shapes, marks=marks, ignored=ignored)
 
 
 def add_rules(book: RuleBook, texts: Mapping[str, str]) -> RuleBook:
@@ -159,6 +163,7 @@ def add_rules(book: RuleBook, texts: Mapping[str, str]) -> RuleBook:
         rules=(*more.rules, *(rule for rule in book.rules if rule.cause not in causes)),
         facts=(*book.facts, *more.facts),
         anchors=tuple(dict.fromkeys((*book.anchors, *more.anchors))),
+        shapes=(*book.shapes, *more.shapes),
         marks=(*book.marks, *more.marks),
         ignored=(*book.ignored, *more.ignored),
     )
@@ -175,7 +180,7 @@ def rule_faults(
     faults += [f"{cause}: said twice" for cause in sorted(set(causes)) if causes.count(cause) > 1]
     patterns = [(rule.cause, pattern) for rule in book.rules for when in rule.when for pattern in when.patterns]
     patterns += [(fact.name, fact.line) for fact in book.facts] + [
-        ("marks", mark) for mark in (*book.marks, *book.ignored)
+        ("marks", mark) for mark in (*book.shapes, *book.marks, *book.ignored)
     ]
     quiet = re2.Options()
     quiet.log_errors = False

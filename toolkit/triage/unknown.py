@@ -33,6 +33,9 @@ def unknown_finding(
     of a package that is done without.
     """
     places = [at for at, item in enumerate(incident.items) if at not in noted and _tells_of_failure(item, book)]
+    first_note = next((at for at in range(len(incident.items)) if at in noted), None)
+    if first_note is not None:  # What stands behind a note and was not raised belongs to it.
+        places = [at for at in places if at < first_note or incident.items[at].raised is not None]
     if incident.run_goes_on:
         places = [at for at in places if not _is_survivable(incident.items[at])]
     raised = [at for at in places if incident.items[at].raised is not None]
