@@ -27,7 +27,18 @@ STEP = re.compile(
 """Blanks and digits have bounds: a line of nothing but blanks would take seconds, and Python reads no long number."""
 
 PROGRESS = re.compile(r"loss|grad[_ ]?norm|tps\b|tokens/s|elapsed time per", re.IGNORECASE)
-ENDED_WELL = re.compile(r"\btraining (?:has |is )?(?:completed?|finished|done)\b", re.IGNORECASE)
+ENDED_WELL = re.compile(
+    r"\btraining (?:has |is )?(?:completed?|finished|done)\b|train_runtime|`Trainer\.fit` stopped: ", re.IGNORECASE
+)
+GOES_ON = re.compile(
+    r"\bloss['\"]?\s{0,9}[:=]\s{0,9}-?\d.*\b(?:epoch|lr|learning_rate|eta)\b|\bepoch\b.*(?:\d(?:it/s|s/it)|\bloss\b.*\d)"
+    r"|\b(?:RunningAvgSamplesPerSec|samples/sec(?:ond)?)\b|\bstep=\d+, skipped=",
+    re.IGNORECASE,
+)
+"""How trainers tell of progress that count no steps in the line, or no loss."""
+
+IGNORED = "Exception ignored in"
+"""What Python prints above the traceback of a destructor: nothing fails by it."""
 
 
 class Item(msgspec.Struct, kw_only=True):
@@ -42,6 +53,8 @@ class Item(msgspec.Struct, kw_only=True):
     offset: int = 0
     sealed: bool = False
     """Whether the message is over: a record of a logger came behind it."""
+
+    ignored: bool = False
 
     @property
     def text(self) -> str:
@@ -58,6 +71,12 @@ class Item(msgspec.Struct, kw_only=True):
         """The lines that say when, and how loudly: header, first frame, and its text."""
         header = [] if self.header is None else [self.header]
         return [*header, *self.frame_lines[:1], *self.lines]
+
+    @property
+    def is_told_only(self) -> bool:
+        """Whether it is a line that a logger wrote for information, and nothing was raised."""
+        is_line = self.raised is None and not self.frames and bool(self.lines)
+        return is_line and self.lines[0].level in ("debug", "info")
 
     @property
     def is_quiet(self) -> bool:
@@ -117,6 +136,7 @@ class Stream:
         self._open: Incident | None = None
         self._item: Item | None = None
         self._in_frames = False
+        self._is_ignored = False
         self._prefixes: list[re.Pattern[str]] = []
         self._quiet = 0
 
@@ -141,7 +161,7 @@ class Stream:
                 self._open.last_offset = offset
             return True
         self._quiet += 1
-        if self._open is not None and (self._quiet > PATIENCE or is_step(line.text)):
+        if self._open is not None and (self._quiet > PATIENCE or is_progress(line.text)):
             self.close()
         return False
 
@@ -164,10 +184,16 @@ class Stream:
     def _take_structure(self, line: Line, offset: int) -> bool:
         """Take what a traceback is made of."""
         text = line.text
+        if text.startswith(IGNORED):
+            self._ensure_open(offset)
+            self._is_ignored = True
+            return True
         if found := HEADER.search(text):
             if found[1]:
                 self._prefixes.append(_shape_of(found[1]))
             self._start_frames(offset, header=line)
+            assert self._item is not None
+            self._item.ignored, self._is_ignored = self._is_ignored, False
             return True
         if (frame := read_frame(text)) is not None:
             if not self._in_frames:
@@ -197,10 +223,10 @@ class Stream:
             if text[:1].isspace() or not text:
                 _add_source(item, text)
                 return True
-            if line.level or is_step(text):
+            if line.level or is_progress(text):
                 return False
             self._in_frames = False
-        if item.sealed or is_step(text):
+        if item.sealed or is_progress(text):
             return False
         if _is_record(line, item):
             item.sealed = True
@@ -250,7 +276,8 @@ def finish(incident: Incident) -> Incident:
             first = read_raised(item.lines[0].text, in_traceback=True)
             message = "\n".join([first[1] if first else "", *(line.text for line in item.lines[1:])])
             item.raised = unwrap(item.name, message)
-    incident.items = [one for one in incident.items if one.lines or one.frames or one.header]
+    told = (one for one in incident.items if one.lines or one.frames or one.header)
+    incident.items = [one for one in told if not one.ignored]
     return incident
 
 
@@ -267,7 +294,7 @@ def is_step(text: str) -> bool:
 
 def is_progress(text: str) -> bool:
     """Whether a line says that training went on, or has ended as it should."""
-    return is_step(text) or bool(ENDED_WELL.search(text))
+    return is_step(text) or bool(ENDED_WELL.search(text) or GOES_ON.search(text))
 
 
 def _shape_of(prefix: str) -> re.Pattern[str]:

@@ -64,8 +64,8 @@ def unknown_finding(
 
 def _tells_of_failure(item: Item, book: RuleBook) -> bool:
     """Whether an item is more than a line that a rule might have been about, or frames that TORCH_LOGS shows."""
-    if item.raised is not None:
-        return True
+    if item.raised is not None or item.is_told_only:
+        return item.raised is not None
     is_cut = not item.lines and item.header is not None and item.header.level not in ("debug", "info")
     is_loud = any(line.level in ("error", "fatal") for line in (*item.lines[:1], *item.frame_lines[:1]))
     return is_cut or is_loud or any(mark_set(book).Match(line.text) for line in item.lines[:1])

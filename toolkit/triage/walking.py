@@ -39,7 +39,7 @@ CROWDED_PATIENCE = 400
 TYPED = re.compile(r"(?:\++|\$|#|>>>) ")
 """A command as a shell shows it: what it asks for is a fact of the launch, what it searches for did not happen."""
 
-PROGRESS_WORDS = re.compile(rb"step|iter|training", re.IGNORECASE)
+PROGRESS_WORDS = re.compile(rb"step|iter|train|epoch|samples", re.IGNORECASE)
 DIGITS = b"0123456789"
 
 

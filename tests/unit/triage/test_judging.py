@@ -317,3 +317,25 @@ def test_failures_of_other_programs_are_unknown(text: str) -> None:
 )
 def test_what_is_searched_for_did_not_happen(line: str) -> None:
     assert [one.layer for one in findings({"a.log": f"{line}\n{STEP}"})] == ["none"]
+
+
+IGNORED = (
+    "Exception ignored in: <function Pool.__del__ at 0x7f>\nTraceback (most recent call last):\n"
+    '  File "/usr/lib/python3.11/multiprocessing/pool.py", line 271, in __del__\n'
+    "OSError: [Errno 9] Bad file descriptor\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{STEP}INFO Training completed\n{IGNORED}",
+        "INFO probing libatb.so: cannot open shared object file\n",
+        "[INFO] failure policy: restart 3 times, exit code 137 ends the job\n",
+        QUIET + "{'loss': 1.2, 'grad_norm': 0.3, 'learning_rate': 1e-05, 'epoch': 0.1}\n",
+        QUIET + "Epoch 0:  10%|█         | 10/100 [00:12<01:50,  0.81it/s, train_loss=2.3]\n",
+    ],
+    ids=["a destructor", "information", "a policy", "another trainer", "a bar"],
+)
+def test_what_nobody_calls_a_failure_is_none(text: str) -> None:
+    assert [one.layer for one in findings({"a.log": text})] == ["none"]
