@@ -102,7 +102,7 @@ def _decide(
     Where it comes to no failure, that is the lines to note. What a logger did not call an error, and training went on
     after, is none, unless it is that training computes something else.
     """
-    deciding = [one for one in matches if one.rule.kind in ORDER and not _is_told_only(incident, one)]
+    deciding = [one for one in matches if one.rule.kind in ORDER]
     best = min(deciding, key=lambda one: (ORDER.index(one.rule.kind), one.rule.generic, one.at), default=None)
     noted = [one for one in matches if one.rule.kind == "note"]
     if best is not None and incident.run_goes_on and incident.items[best.at].is_quiet and _may_be_survived(best.rule):
@@ -130,10 +130,6 @@ def _raises_before(incident: Incident, at: int, matches: Sequence[Match]) -> boo
     known = {one.at for one in matches}
     before = [item for place, item in enumerate(incident.items[:at]) if place not in known]
     return any(item.raised is not None and item.frames and not is_optional(item) for item in before)
-
-
-def _is_told_only(incident: Incident, match: Match) -> bool:
-    return incident.items[match.at].is_told_only and _may_be_survived(match.rule)
 
 
 def _may_be_survived(rule: Rule) -> bool:

@@ -330,7 +330,7 @@ IGNORED = (
     "text",
     [
         f"{STEP}INFO Training completed\n{IGNORED}",
-        "INFO probing libatb.so: cannot open shared object file\n",
+        f"INFO probing libatb.so: cannot open shared object file\n{STEP}",
         "[INFO] failure policy: restart 3 times, exit code 137 ends the job\n",
         QUIET + "{'loss': 1.2, 'grad_norm': 0.3, 'learning_rate': 1e-05, 'epoch': 0.1}\n",
         QUIET + "Epoch 0:  10%|█         | 10/100 [00:12<01:50,  0.81it/s, train_loss=2.3]\n",
