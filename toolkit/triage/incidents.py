@@ -11,6 +11,7 @@ import msgspec
 
 from toolkit.triage.exceptions import HEADER, Frame, Raised, link_of, read_frame, read_raised, unwrap
 from toolkit.triage.lines import Line
+from toolkit.triage.progress import is_progress
 
 PATIENCE = 60
 """So many lines of its own may a process log before what it says next is another incident."""
@@ -20,22 +21,6 @@ CONTEXT_LINES = 12
 FRAMES_KEPT = 400
 PREFIX_READ = 300
 ITEMS_KEPT = 300
-
-STEP = re.compile(
-    r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?\b['\"]?\s{0,20}(?:[:=]\s{0,20})?\[?(\d{1,18})(?!\d)", re.IGNORECASE
-)
-"""Blanks and digits have bounds: a line of nothing but blanks would take seconds, and Python reads no long number."""
-
-PROGRESS = re.compile(r"loss|grad[_ ]?norm|tps\b|tokens/s|elapsed time per", re.IGNORECASE)
-ENDED_WELL = re.compile(
-    r"\btraining (?:has |is )?(?:completed?|finished|done)\b|train_runtime|`Trainer\.fit` stopped: ", re.IGNORECASE
-)
-GOES_ON = re.compile(
-    r"\bloss['\"]?\s{0,9}[:=]\s{0,9}-?\d.*\b(?:epoch|lr|learning_rate|eta)\b|\bepoch\b.*(?:\d(?:it/s|s/it)|\bloss\b.*\d)"
-    r"|\b(?:RunningAvgSamplesPerSec|samples/sec(?:ond)?)\b|\bstep=\d+, skipped=",
-    re.IGNORECASE,
-)
-"""How trainers tell of progress that count no steps in the line, or no loss."""
 
 IGNORED = "Exception ignored in"
 """What Python prints above the traceback of a destructor: nothing fails by it."""
@@ -279,22 +264,6 @@ def finish(incident: Incident) -> Incident:
     told = (one for one in incident.items if one.lines or one.frames or one.header)
     incident.items = [one for one in told if not one.ignored]
     return incident
-
-
-def step_of(text: str) -> int | None:
-    """Return the step of a line that tells of training's progress."""
-    found = STEP.search(text)
-    return int(found[1]) if found and PROGRESS.search(text) else None
-
-
-def is_step(text: str) -> bool:
-    """Whether a line tells of training's progress."""
-    return step_of(text) is not None
-
-
-def is_progress(text: str) -> bool:
-    """Whether a line says that training went on, or has ended as it should."""
-    return is_step(text) or bool(ENDED_WELL.search(text) or GOES_ON.search(text))
 
 
 def _shape_of(prefix: str) -> re.Pattern[str]:

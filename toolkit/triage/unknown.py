@@ -6,8 +6,9 @@ import re
 from collections.abc import Container, Sequence
 
 from toolkit.triage.findings import evidence_of
-from toolkit.triage.incidents import ENDED_WELL, Incident, Item
+from toolkit.triage.incidents import Incident, Item
 from toolkit.triage.patterns import mark_set
+from toolkit.triage.progress import ENDED_WELL
 from toolkit.triage.rules import RuleBook
 from toolkit.triage.values import Finding
 from toolkit.triage.walking import LogRead

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from toolkit.triage.incidents import PATIENCE, Incident, Stream, finish, is_progress, step_of
+from toolkit.triage.incidents import PATIENCE, Incident, Stream, finish
 from toolkit.triage.lines import Line, peel
 from toolkit.triage.patterns import compiled, fact_set, ignored_set, line_set, mark_set, rough_set, words_of
+from toolkit.triage.progress import is_progress, step_of
 from toolkit.triage.raw import LONGEST, common_indent, cut_line, lines_backwards
 from toolkit.triage.records import inner_lines
 from toolkit.triage.rules import RuleBook

@@ -12,9 +12,9 @@ from toolkit.triage import add_rules, shipped_rules
 from toolkit.triage.exceptions import read_frame
 from toolkit.triage.expressions import parse
 from toolkit.triage.findings import match_finding
-from toolkit.triage.incidents import step_of
 from toolkit.triage.judging import judge
 from toolkit.triage.matching import match_incident
+from toolkit.triage.progress import step_of
 from toolkit.triage.values import Finding
 from toolkit.triage.walking import STREAMS_KEPT, LogRead, read_log
 

@@ -9,7 +9,8 @@ import pytest
 
 from toolkit.triage import shipped_rules
 from toolkit.triage.exceptions import read_frame, read_raised, unwrap
-from toolkit.triage.incidents import Incident, step_of
+from toolkit.triage.incidents import Incident
+from toolkit.triage.progress import step_of
 from toolkit.triage.walking import LogRead, read_log
 
 CHAIN = """
