@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
 
 from toolkit.triage import Layer, Rule, diagnosis_schema, shipped_rules
 from toolkit.triage.samples import Sample, shipped_samples
+from toolkit.triage.values import CONFIDENCES
 
 ABOUT: Mapping[Layer, str] = {
     "environment": "What is installed, what is found first, and what the process was started with.",
@@ -23,6 +25,8 @@ ABOUT: Mapping[Layer, str] = {
     "none": "",
 }
 """What each layer with a page is."""
+
+KINDS = ("cause", "victim", "warning", "note")
 
 WORDS = {
     "cause": "",
@@ -55,10 +59,13 @@ def schema_page() -> str:
 def layer_page(layer: Layer) -> str:
     """Return one layer's page."""
     rules = [rule for rule in shipped_rules().rules if rule.layer == layer and rule.kind != "wrapper"]
-    rules.sort(key=lambda rule: (rule.generic, ["high", "medium", "low"].index(rule.confidence)))
+    rules.sort(key=lambda rule: (KINDS.index(rule.kind), rule.generic, CONFIDENCES.index(rule.confidence)))
     samples = [one for file in shipped_samples().values() for one in file.sample]
     head = HEAD.format(title=layer.capitalize(), about=ABOUT[layer])
-    return "\n".join([head, *(_rule(rule, samples) for rule in rules)])
+    index = ", ".join(f"[{rule.cause}](#{rule.cause})" for rule in rules)
+    return "\n".join(
+        [head, *textwrap.wrap(index, 120, break_on_hyphens=False), "", *(_rule(rule, samples) for rule in rules)]
+    )
 
 
 def _rule(rule: Rule, samples: list[Sample]) -> str:
