@@ -25,9 +25,9 @@ def describe_lint(report: Report, *, verbose: bool, width: int = WIDTH) -> Answe
         told.add((finding.check, finding.why))
         lines += _finding_lines(finding, width, with_why=is_new)
     for one in report.skipped:
-        lines += _wrapped(f"{one.file}: not judged: {one.why}", width)
+        lines.append(_printable(f"{one.file}: not judged: {one.why}"))
     for allowed in report.allowed if verbose else ():
-        lines += _wrapped(f"{_place(allowed.finding)}: allowed: {allowed.reason}", width)
+        lines.append(_printable(f"{_place(allowed.finding)}: allowed: {allowed.reason}"))
     lines.append(_count_line(report))
     document = {
         "schema": SCHEMA,
@@ -56,15 +56,15 @@ def hint_of(report: Report) -> str:
 
 
 def _finding_lines(finding: Finding, width: int, *, with_why: bool) -> Iterator[str]:
-    yield from _wrapped(f"{_place(finding)}: {finding.what}", width)
+    yield _printable(f"{_place(finding)}: {finding.what}")  # One line, as editors and grep take it.
     yield _printable(f"    {finding.text}")
     if with_why:
         yield from _wrapped(finding.why, width, first="  why: ")
     yield from _wrapped(finding.right, width, first="  right: ")
 
 
-def _wrapped(text: str, width: int, *, first: str = "") -> list[str]:
-    return wrap(_printable(text), width, first=first, rest=" " * len(first) if first else "  ")
+def _wrapped(text: str, width: int, *, first: str) -> list[str]:
+    return wrap(_printable(text), width, first=first)
 
 
 def _place(finding: Finding) -> str:
