@@ -229,3 +229,8 @@ def describe_sysroot(root: Path, variables: dict[str, str]) -> Answer:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
+
+
+def printable(line: str) -> str:
+    """Write what no terminal should get, and what is no text at all, as Python would: names of files can hold it."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in line)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from toolkit.answers import Answer
+from toolkit.answers import Answer, printable
 from toolkit.diagnosing.wrapping import WIDTH, wrap
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def describe_lint(report: Report, *, verbose: bool, width: int = WIDTH) -> Answe
         told.add((finding.check, finding.why))
         lines += _finding_lines(finding, width, with_why=is_new)
     for one in report.skipped:
-        lines.append(_printable(f"{one.file}: not judged: {one.why}"))
+        lines.append(printable(f"{one.file}: not judged: {one.why}"))
     for allowed in report.allowed if verbose else ():
-        lines.append(_printable(f"{_place(allowed.finding)}: allowed: {allowed.reason}"))
+        lines.append(printable(f"{_place(allowed.finding)}: allowed: {allowed.reason}"))
     lines.append(_count_line(report))
     document = {
         "schema": SCHEMA,
@@ -56,15 +56,15 @@ def hint_of(report: Report) -> str:
 
 
 def _finding_lines(finding: Finding, width: int, *, with_why: bool) -> Iterator[str]:
-    yield _printable(f"{_place(finding)}: {finding.what}")  # One line, as editors and grep take it.
-    yield _printable(f"    {finding.text}")
+    yield printable(f"{_place(finding)}: {finding.what}")  # One line, as editors and grep take it.
+    yield printable(f"    {finding.text}")
     if with_why:
         yield from _wrapped(finding.why, width, first="  why: ")
     yield from _wrapped(finding.right, width, first="  right: ")
 
 
 def _wrapped(text: str, width: int, *, first: str) -> list[str]:
-    return wrap(_printable(text), width, first=first)
+    return wrap(printable(text), width, first=first)
 
 
 def _place(finding: Finding) -> str:
@@ -83,8 +83,3 @@ def _count_line(report: Report) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
-
-
-def _printable(line: str) -> str:
-    """Write what no terminal should get, and what is no text at all, as Python would: names and lines can hold it."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in line)

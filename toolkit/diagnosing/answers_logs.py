@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
-from toolkit.answers import Answer
+from toolkit.answers import Answer, printable
+from toolkit.diagnosing.wrapping import WIDTH, wrap
 from toolkit.triage import Diagnosis, Evidence, Finding, diagnosis_document
 
-WIDTH = 120
 SHOWN_FINDINGS = 5
 SHOWN_TEXT = 200
 
 
-def describe_diagnosis(found: Diagnosis, *, verbose: bool) -> Answer:
+def describe_diagnosis(found: Diagnosis, *, verbose: bool, width: int = WIDTH) -> Answer:
     """Say what was found, best first; the text has the first few findings, with `verbose` all."""
     shown = found.findings if verbose else found.findings[:SHOWN_FINDINGS]
-    blocks = [_finding_lines(one) for one in shown]
+    blocks = [_finding_lines(one, width) for one in shown]
     if len(shown) < len(found.findings):
         blocks.append([f"{len(found.findings) - len(shown)} more findings: -v shows them"])
     blocks += [_note_lines(found.notes)] if found.notes else []
     blocks += [[f"remark: {name}: {text}" for name, text in found.remarks]] if found.remarks else []
-    text = "\n\n".join("\n".join(map(_printable, block)) for block in blocks if block)
+    text = "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
     return Answer(text=text, document=diagnosis_document(found))
 
 
-def _finding_lines(one: Finding) -> list[str]:
+def _finding_lines(one: Finding, width: int) -> list[str]:
     goes_on = "; training went on" if one.goes_on else ""
     times = f"; seen {one.count} times" if one.count > 1 else ""
     certainty = "" if one.layer == "none" else f" ({one.kind}, confidence {one.confidence}{goes_on}{times})"
-    lines = [f"{one.layer}: {one.cause}{certainty}", *_wrapped("", one.summary)]
+    lines = [f"{one.layer}: {one.cause}{certainty}", *wrap(one.summary, width, first="  ")]
     lines += [line for evidence in one.evidence for line in _evidence_lines(evidence)]
     for label, text in (("do", one.fix), ("run", one.command), ("patch", one.patch), ("recipe", one.recipe),
                         ("next", one.experiment)):  # fmt: skip
-        lines += _wrapped(f"{label}: ", text, is_whole=label == "run") if text else []
+        if label == "run" and text:  # A command is one line for the shell that it is pasted into.
+            lines.append(f"  {label}: {text}")
+        elif text:
+            lines += wrap(text, width, first=f"  {label}: ")
     return lines
 
 
@@ -53,23 +55,9 @@ def _evidence_lines(one: Evidence) -> list[str]:
     return [f"  at: {_place(one)}{who}", f"      {_cut(one.text)}"]
 
 
-def _wrapped(label: str, text: str, *, is_whole: bool = False) -> list[str]:
-    if is_whole:  # A command must be one line for the shell that it is pasted into.
-        return [f"  {label}{text}"]
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=f"  {label}", subsequent_indent=" " * (2 + len(label)), break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
-
-
 def _place(one: Evidence) -> str:
     return f"{'standard input' if one.file == '-' else one.file}:{one.line}"
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 4]} ..."
-
-
-def _printable(line: str) -> str:
-    """Write what no terminal should get as Python would: lines of a log and names of files can hold it."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in line)

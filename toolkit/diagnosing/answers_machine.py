@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from toolkit.answers import Answer
+from toolkit.answers import Answer, printable
 from toolkit.diagnosing.wrapping import WIDTH, wrap
 from toolkit.model import GRADES, Observation, worst_grade
 
@@ -36,12 +36,7 @@ def _count_line(observations: Sequence[Observation], hidden: int) -> str:
 
 
 def _lines(one: Observation, column: int, width: int) -> list[str]:
-    lines = wrap(_printable(one.seen), width, first=f"{one.grade:4}  {one.name:{column}}  ")
+    lines = wrap(printable(one.seen), width, first=f"{one.grade:4}  {one.name:{column}}  ")
     if one.do:
-        lines += wrap(_printable(one.do), width, first=f"{'':4}  {'':{column}}  -> ")
+        lines += wrap(printable(one.do), width, first=f"{'':4}  {'':{column}}  -> ")
     return lines
-
-
-def _printable(text: str) -> str:
-    """Write what no terminal should get as Python would: names of files and variables can hold it."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)

@@ -54,11 +54,13 @@ def diagnose(
               make train 2>&1 | toolkit diagnose - --cmd run_train.sh
     """
     from toolkit.diagnosing import answers_logs as answers
+    from toolkit.diagnosing.wrapping import screen_width
     from toolkit.triage import diagnose as find_cause
 
     console = make_console(options)
     found = find_cause(places, facts=_launch_facts(environment, command), book=_rules(more), stdin=_stdin())
-    give(console, answers.describe_diagnosis(found, verbose=bool(options["verbose"])))
+    width = screen_width(console.columns)
+    give(console, answers.describe_diagnosis(found, verbose=bool(options["verbose"]), width=width))
     if exit_code and any(one.kind in ("cause", "victim") for one in found.findings):
         raise click.exceptions.Exit(FindingsError.exit_code)  # The report is said already.
 

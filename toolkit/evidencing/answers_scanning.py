@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from toolkit.answers import Answer
+from toolkit.answers import Answer, printable
 from toolkit.scan import add_up
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def describe_scan(
     lines += [f"  {path}" for path in repeated] if verbose else []
     for judgement in judged:
         lines += _judgement_lines(judgement, verbose)
-    return Answer(text="\n".join(map(_printable, lines)), document=_document(reports, total, repeated, judged, outcome))
+    return Answer(text="\n".join(map(printable, lines)), document=_document(reports, total, repeated, judged, outcome))
 
 
 def describe_outcome(reports: Sequence[FileReport], judged: Sequence[Judgement], outcome: Outcome) -> str:
@@ -112,11 +112,6 @@ def _hazard_line(report: FileReport, hazard: Hazard) -> str:
         f"{report.path}:{hazard.line}: {hazard.certainty} alias hazard in {hazard.kernel}: {hazard.value} of stage "
         f"{hazard.made} {place}, and stage {hazard.read} reads the input {hazard.input} ({same})"
     )
-
-
-def _printable(line: str) -> str:
-    """Write what no terminal should get, and what is no text at all, as Python would: names of files can hold it."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in line)
 
 
 def _judgement_lines(judgement: Judgement, verbose: bool) -> Iterator[str]:

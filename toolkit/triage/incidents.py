@@ -66,8 +66,9 @@ class Item(msgspec.Struct, kw_only=True):
     @property
     def is_quiet(self) -> bool:
         """Whether the logger that wrote it did not call it an error."""
-        said = [line for line in self.told if line not in self.lines[1:]]
-        level = next((line.level for line in said if line.level), "")
+        header = [] if self.header is None else [self.header]
+        said = (line.level for line in (*header, *self.frame_lines[:1], *self.lines[:1]) if line.level)
+        level = next(said, "")
         return level in ("debug", "info", "warning")
 
 
@@ -156,7 +157,8 @@ class Stream:
             self.done.append(self._open)
         self._open = self._item = None
         self._prefixes.clear()
-        self._in_frames, self._quiet = False, 0
+        self._in_frames = self._is_ignored = False
+        self._quiet = 0
 
     def _without_prefixes(self, line: Line) -> Line:
         """Take off what stands before the header of the traceback that is open, and so before all of its lines."""
@@ -180,6 +182,7 @@ class Stream:
             assert self._item is not None
             self._item.ignored, self._is_ignored = self._is_ignored, False
             return True
+        is_ignored, self._is_ignored = self._is_ignored, False
         if (frame := read_frame(text)) is not None:
             if not self._in_frames:
                 self._start_frames(offset)
@@ -197,6 +200,8 @@ class Stream:
         if raised is None:
             return False
         self._raise(raised, line, offset)
+        assert self._item is not None
+        self._item.ignored |= is_ignored
         return True
 
     def _take_rest(self, line: Line, is_hit: bool) -> bool:

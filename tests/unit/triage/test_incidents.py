@@ -214,3 +214,20 @@ def test_what_dynamo_repeats_of_a_fake_function_is_the_innermost() -> None:
 
     assert raised.names == ("TorchRuntimeError", "TypeError")
     assert raised.message.startswith("empty(): argument 'size' … \"must be ints,but got float\"\n\nfrom user code:")
+
+
+TRACE = 'Traceback (most recent call last):\n  File "/a.py", line 3, in f\nOSError: 9\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "raised"),
+    [
+        pytest.param(TRACE, [], id="at once"),
+        pytest.param("BrokenPipeError: [Errno 32] Broken pipe\n", [], id="without a traceback"),
+        pytest.param(f"no more\n{TRACE}", ["OSError"], id="something else behind it"),
+    ],
+)
+def test_only_what_stands_right_behind_it_is_ignored(text: str, raised: list[str]) -> None:
+    log = read(f"Exception ignored in: <function Pool.__del__ at 0x7f>\n{text}")
+
+    assert [item.name for one in log.incidents for item in one.items] == raised
